@@ -29,7 +29,7 @@ type Report struct {
 func (r *Report) waiting() (sum Amounts) {
 	for _, c := range r.Tree {
 		if c.Leaf {
-			sum = plus(sum, firstOf(c.Demand.WaitingUnits))
+			sum = plus(sum, Amounts(c.Demand.WaitingUnits[:axes]))
 		}
 	}
 	return sum

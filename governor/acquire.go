@@ -74,7 +74,7 @@ func (p *parked) withdraw() {
 	p.wake()
 }
 
-// Ask is Acquire for callers that do not block, on a governor that is Recorded. done is called with
+// Ask is Acquire for callers that do not block, on a governor that is Recorded, or has neither Journal nor Observer. done is called with
 // the decision, at once or later, within an instant; it must not ask the governor for anything.
 // leave says that the caller went away; if the call still waits, done is called for it as well.
 func (g *Governor) Ask(req Request, done func(Lease, *Refusal)) (leave func()) {

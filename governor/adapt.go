@@ -13,7 +13,7 @@ import (
 // slotRules are the rules of the pool's slots.
 func (p *pool) slotRules() slots.Rules {
 	return slots.Rules{
-		Slots: p.rules.Concurrency, Adaptive: p.rules.Adaptive, Least: p.rules.MinConcurrency,
+		Slots: p.rules.Concurrency, Adaptive: p.rules.Adaptive, Least: p.rules.MinConcurrency, Instance: p.instance,
 		Loss: p.rules.Loss(max(p.rates.nodes, p.rules.ExpectNodes)),
 	}
 }

@@ -71,6 +71,8 @@ type Config struct {
 	// SharedSlots says that Concurrency and Budgets of all pools are divided over the processes
 	// that share their limits; see Governor.SharedSlots. It needs Shared.
 	SharedSlots bool
+	// Instance names the process to others that share its limits, and is new at each start; empty draws a name.
+	Instance string
 	// Observer is told what happens; nil means that nobody listens.
 	Observer Observer
 	// Recorded makes all decisions a function of what the Observer is told: another governor that

@@ -16,6 +16,8 @@ type Governor struct {
 
 	sharedLimits, sharedSlots bool
 
+	instance string
+
 	events   *eventQueue
 	detailed bool          // somebody listens, to all that is told
 	recorded bool          // what is told has one order, and what is decided follows from it
@@ -45,7 +47,7 @@ func New(cfg Config) (*Governor, error) {
 		clock = SystemClock{}
 	}
 	g := &Governor{
-		zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, sharedLimits: cfg.SharedLimits, sharedSlots: cfg.SharedSlots, recorded: cfg.Recorded,
+		zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, sharedLimits: cfg.SharedLimits, sharedSlots: cfg.SharedSlots, recorded: cfg.Recorded, instance: cfg.Instance,
 		events: newEventQueue(cfg.Observer), line: newTimeline(clock, cfg.Recorded), drained: make(chan struct{}),
 		spare: sync.Pool{New: func() any { return &holds{} }},
 		pools: map[string]*pool{}, tenants: map[string]*tenant{},

@@ -11,6 +11,9 @@ import (
 // pool is the shell around an escrow.Pool: its timers, and what a lease needs beyond what the escrow books.
 type pool struct {
 	name string
+	// instance is the process's name, where its slots are shared; empty draws one.
+	instance string
+
 	left time.Time // when a configuration first lacked it; for Apply alone
 
 	rules   Pool          // as configured

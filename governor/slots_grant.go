@@ -45,6 +45,7 @@ func (p *pool) shareSlots(g *Governor) {
 	}
 	p.grants = &poolGrants{all: g.changes}
 	p.grants.handle = SharedSlots{g: g, p: p}
+	p.instance = g.instance
 }
 
 // announce lists the pool so that somebody speaks for its slots and budgets, unless somebody

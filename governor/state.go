@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -294,4 +295,16 @@ func (g *Governor) TenantState(name string) (TenantState, bool) {
 		p.addTo(&ts, now, v.access[p.index].seat)
 	}
 	return ts, true
+}
+
+// Check reports the first mistake in the books of the pools.
+func (g *Governor) Check() error {
+	g.look()
+	defer g.unlock()
+	for _, p := range g.table.inOrder.pools {
+		if err := p.escrow.Check(); err != nil {
+			return fmt.Errorf("governor: pool %s: %w", p.name, err)
+		}
+	}
+	return nil
 }

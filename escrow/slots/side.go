@@ -17,6 +17,8 @@ type Rules struct {
 	Adaptive adaptive.Law
 	Least    int64
 	Loss     Loss
+	// Instance names the process to others that find the same adaptive limit. No other one may have it, now or later; empty draws a name.
+	Instance string
 }
 
 // Loss is the rule for the time in which nobody says what a process may use.
@@ -88,6 +90,7 @@ func (s *Side) Configure(rules Rules) {
 		s.Limiter = nil
 	case s.Limiter == nil:
 		s.Limiter = adaptive.NewFleet(cfg)
+		s.Limiter.Name(rules.Instance)
 		s.Limiter.Begin(s.pool.InFlight())
 	default:
 		s.Limiter.Configure(cfg)

@@ -9,14 +9,13 @@ const (
 	arrive   step = iota // an open load's next request
 	ask                  // a worker's next request
 	retry                // a refused caller comes back
-	expire               // a queued caller's patience ends
+	expire               // a queued caller goes away
 	beat                 // a running stream reports its progress
 	first                // the first token of a running request comes
 	finish               // a running request ends
 	resize               // the model server can serve another number of calls at once
 	lose                 // an upstream is gone
-	regain               // and is back
-	wake                 // the pool asked to be called
+	ring                 // a timer of a process goes off
 	look                 // a process looks whether to tell the store
 	told                 // a beat comes to the store
 	answered             // the store's answer comes back
@@ -34,11 +33,12 @@ type task struct {
 	phase int32
 	row   int32 // of an arrive of a recorded load, that of its call
 	call  *call
-	stamp int32 // the attempt that an expire is meant for
-	knee  int64 // of a resize
-	loss  int32 // of a lose
-	talk  *talk // of an ask, that of the call before
-	site  int32 // that all from wake on are of
+	stamp int32  // the attempt that an expire is meant for
+	knee  int64  // of a resize
+	loss  int32  // of a lose
+	talk  *talk  // of an ask, that of the call before
+	timer *timer // of a ring
+	site  int32  // that all from look on are of
 
 	letter *letter
 }

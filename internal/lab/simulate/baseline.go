@@ -2,12 +2,12 @@ package simulate
 
 import (
 	"strings"
-	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/escrow/placement"
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 )
 
@@ -51,23 +51,21 @@ func (p *plan) instead(b Baseline) *world {
 	q := *p
 	q.Scenario = &s
 	q.baseline = true
-	return newWorld(&q, func(pool scenario.Pool) gate { return newRefuser(b, &pool) })
+	return newWorld(&q, func(w *world) gate { return newRefuser(b, w) })
 }
 
 // refuser is the admission of a baseline. Nobody waits in it.
 type refuser struct {
-	kind     Baseline
-	pool     *scenario.Pool
-	nodes    []claimant                      // by id, of which the first is the pool
-	sets     map[escrow.NodeID][]*limits.Set // of leaves
-	provider *limits.Set
-	guests   map[escrow.Handle]guest
-	serial   uint32
+	kind   Baseline
+	w      *world
+	nodes  []claimant      // of which the first is the pool
+	leaves [][]*limits.Set // the limits that the calls of each count in
+	guests map[int32]guest // by their calls' ids
 }
 
 // claimant is a node of the tree: its weight, and that of its children.
 type claimant struct {
-	parent        escrow.NodeID
+	parent        int
 	weight, below float64
 }
 
@@ -77,26 +75,46 @@ type guest struct {
 	holds []limits.Hold
 }
 
-func newRefuser(kind Baseline, pool *scenario.Pool) *refuser {
-	r := &refuser{
-		kind: kind, pool: pool, nodes: make([]claimant, 1), provider: limits.New(false, nil),
-		sets: map[escrow.NodeID][]*limits.Set{}, guests: map[escrow.Handle]guest{},
+func newRefuser(kind Baseline, w *world) *refuser {
+	r := &refuser{kind: kind, w: w, nodes: make([]claimant, 1), guests: map[int32]guest{}}
+	leaves := r.grow(nil, w.Tenants, 0)
+	provider := r.set(0)
+	for _, leaf := range leaves {
+		sets := []*limits.Set{provider}
+		if kind != NoGovernor {
+			sets = append(sets, r.set(leaf))
+		}
+		r.leaves = append(r.leaves, sets)
 	}
-	r.provider.Configure(epoch, r.limits(escrow.Root), 0)
 	return r
 }
 
-func (r *refuser) Add(parent escrow.NodeID, n escrow.Node) escrow.NodeID {
-	weight := float64(n.Weight)
-	r.nodes[parent].below += weight
-	r.nodes = append(r.nodes, claimant{parent: parent, weight: weight})
-	return escrow.NodeID(len(r.nodes) - 1)
+// grow hangs tenants under a node, and adds the leaves.
+func (r *refuser) grow(leaves []int, tenants []scenario.Tenant, parent int) []int {
+	for i := range tenants {
+		x := &tenants[i]
+		at := len(r.nodes)
+		r.nodes[parent].below += float64(x.Weight)
+		r.nodes = append(r.nodes, claimant{parent: parent, weight: float64(x.Weight)})
+		if len(x.Teams) == 0 {
+			leaves = append(leaves, at)
+		}
+		leaves = r.grow(leaves, x.Teams, at)
+	}
+	return leaves
+}
+
+// set are the limits of a node.
+func (r *refuser) set(of int) *limits.Set {
+	s := limits.New(false, nil)
+	s.Configure(epoch, r.limits(of), 0)
+	return s
 }
 
 // limits are a node's part of the pool's, of which it has at least one of each.
-func (r *refuser) limits(of escrow.NodeID) (l limits.Limits) {
+func (r *refuser) limits(of int) (l limits.Limits) {
 	part := 1.0
-	for i := of; i != escrow.Root; i = r.nodes[i].parent {
+	for i := of; i != 0; i = r.nodes[i].parent {
 		part *= r.nodes[i].weight / r.nodes[r.nodes[i].parent].below
 	}
 	cut := func(limit int64) int64 {
@@ -105,10 +123,11 @@ func (r *refuser) limits(of escrow.NodeID) (l limits.Limits) {
 		}
 		return max(1, int64(float64(limit)*part))
 	}
-	l.Concurrency = cut(r.pool.Concurrency)
-	for k, limit := range placement.CostOf(r.pool.Minute()) {
+	pool := &r.w.Pool
+	l.Concurrency = cut(pool.Concurrency)
+	for k, limit := range placement.CostOf(pool.Minute()) {
 		switch {
-		case r.kind != TokenBuckets || of == escrow.Root:
+		case r.kind != TokenBuckets || of == 0:
 			l.Minute[k] = cut(limit)
 		case limit > 0:
 			rule := shape.Rule{Kind: shape.TokenBucket, Amount: cut(limit), Per: escrow.Window}
@@ -118,36 +137,22 @@ func (r *refuser) limits(of escrow.NodeID) (l limits.Limits) {
 	return l
 }
 
-// setsOf are the limits that the calls of a leaf count in.
-func (r *refuser) setsOf(leaf escrow.NodeID) []*limits.Set {
-	if list := r.sets[leaf]; list != nil {
-		return list
-	}
-	var list []*limits.Set
-	if r.kind != NoGovernor {
-		list = append(list, limits.New(false, nil))
-		list[0].Configure(epoch, r.limits(leaf), 0)
-	}
-	list = append(list, r.provider)
-	r.sets[leaf] = list
-	return list
-}
-
-// Offer books what counts at once. The rest of a call whose length is not booked counts when it ends.
-func (r *refuser) Offer(now time.Time, c escrow.Call) (escrow.Handle, escrow.Answer) {
-	cost := placement.CostOf(c.Most)
-	if r.pool.Accounting != escrow.AdmitMax {
+// ask books what counts at once. The rest of a call whose length is not booked counts when it ends.
+func (r *refuser) ask(c *call) {
+	cost := placement.CostOf(c.cost(r.w.most(c)))
+	if r.w.Pool.Accounting != escrow.AdmitMax {
 		cost = limits.Cost{limits.Requests: 1}
 	}
-	if r.pool.Accounting == escrow.Production {
-		cost[limits.Tokens] = c.Input
-		cost[limits.Input] = c.Input
+	if r.w.Pool.Accounting == escrow.Production {
+		cost[limits.Tokens] = c.input
+		cost[limits.Input] = c.input
 	}
-	g := guest{sets: r.setsOf(c.Leaf)}
+	g := guest{sets: r.leaves[c.leaf]}
 	for _, s := range g.sets {
-		s.Advance(now)
+		s.Advance(r.w.clock())
 		if _, fits := s.Fits(s.Clip(cost)); !fits {
-			return escrow.Handle{}, escrow.Answer{Verdict: escrow.TooLong}
+			r.w.decide(c, &governor.Refusal{})
+			return
 		}
 	}
 	for _, s := range g.sets {
@@ -155,27 +160,17 @@ func (r *refuser) Offer(now time.Time, c escrow.Call) (escrow.Handle, escrow.Ans
 		h.Forgive()
 		g.holds = append(g.holds, h)
 	}
-	r.serial++
-	h := escrow.Handle{Slot: r.serial}
-	r.guests[h] = g
-	return h, escrow.Answer{Verdict: escrow.Admitted}
+	r.guests[c.id] = g
+	r.w.decide(c, nil)
 }
 
-func (r *refuser) Settle(now time.Time, h escrow.Handle, actual escrow.Cost) bool {
-	g, known := r.guests[h]
+func (r *refuser) end(c *call, taken int64, _ bool) {
+	g := r.guests[c.id]
 	for i, s := range g.sets {
-		s.Advance(now)
-		s.Settle(&g.holds[i], placement.CostOf(actual), 0)
+		s.Advance(r.w.clock())
+		s.Settle(&g.holds[i], placement.CostOf(c.cost(taken)), 0)
 	}
-	delete(r.guests, h)
-	return known
+	delete(r.guests, c.id)
 }
 
-func (r *refuser) Progress(time.Time, escrow.Handle, escrow.Progress)    {}
-func (r *refuser) Pump(_ time.Time, out []escrow.Handle) []escrow.Handle { return out }
-func (r *refuser) Next() (time.Time, bool)                               { return time.Time{}, false }
-func (r *refuser) Cancel(time.Time, escrow.Handle) bool                  { return false }
-func (r *refuser) Refuse(time.Time, escrow.Handle, uint64) (escrow.Answer, bool) {
-	return escrow.Answer{}, false
-}
 func (r *refuser) Check() error { return nil }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/slots"
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 )
 
@@ -18,17 +18,19 @@ type call struct {
 	site     *site         // that it came to; nil while it is at none
 	deadline time.Duration // when its caller gives up
 	attempts int32
-	handle   escrow.Handle
 	queued   bool
+	left     bool // its caller gave up
 	gone     bool // with its process
+
+	leave   func() // the queue
+	lease   governor.Lease
+	refusal *governor.Refusal // of the last attempt; nil if it was admitted
 
 	started time.Duration // when it was admitted, and sent to the model server,
 	served  time.Duration // and when that began to serve it
-	sight   slots.Sight   // of the limit, as it was sent
 	counted int64         // of its tokens, those that were reported as used
-	learn   lesson
-	talk    *talk // nil for a call that belongs to no conversation
-	before  int64 // of its input, what was said before
+	talk    *talk         // nil for a call that belongs to no conversation
+	before  int64         // of its input, what was said before
 }
 
 func (c *call) tokens() int64 { return c.input + c.output }
@@ -74,56 +76,22 @@ func (w *world) request(t task, at *site, deadline time.Duration) *call {
 func (w *world) offer(c *call) {
 	c.attempts++
 	w.trace.add(w.now, Offered, c.id, c.tokens())
-	s := c.site
-	if w.cutOff(s) {
-		w.sendElsewhere(c)
-		return
+	c.queued = true
+	c.site.gate.ask(c)
+	if c.queued {
+		c.site.keep(c)
+		w.agenda.plan(task{at: c.deadline, step: expire, call: c, stamp: c.attempts})
 	}
-	expect, run := s.guess.first(c)
-	call := escrow.Call{
-		Leaf:       s.tree.leaves[c.leaf],
-		Background: w.tree.Leaves[c.leaf].Background,
-		Most:       c.cost(w.most(c)),
-		Input:      c.input,
-		Expect:     expect,
-		Speed:      s.guess.speed(c, 0),
-		Run:        run,
-		MaxWait:    w.maxWait(c),
-		Claim:      w.claim(c),
-		Via:        s.books.Mask(uint64(w.tree.Leaves[c.leaf].Via)),
-
-		Conversation: w.conversation(c),
-	}
-	h, answer := s.pool.Offer(w.clock(), call)
-	c.handle = h
-	lacks := answer.Verdict != escrow.Admitted && s.limit.lacks(w.clock(), &call, answer.Verdict == escrow.Queued)
-	switch answer.Verdict {
-	case escrow.Admitted:
-		w.start(c)
-	case escrow.Queued:
-		c.queued = true
-		s.waiting[h] = c
-		s.keep(c)
-		until := w.now + answer.Patience
-		w.agenda.plan(task{at: min(until, c.deadline), step: expire, call: c, stamp: c.attempts})
-	default:
-		w.refused(c, answer)
-	}
-	if lacks && s.desk != nil {
-		s.desk.lacking = true
-		w.askForSlots(s)
-	}
+	w.askForSlots(c.site)
 }
 
-// maxWait is how long a call says that it will queue.
+// maxWait is how long a call says that it will queue, where callers wait. Its caller goes away just before it would be refused, so that no
+// place is kept for it.
 func (w *world) maxWait(c *call) time.Duration {
-	if w.Refuse != scenario.Wait {
-		return 0
-	}
 	if c.worker {
 		return workerWait
 	}
-	return c.deadline - w.now
+	return c.deadline - w.now + 1
 }
 
 // claim is how callers that come back are known: by the retry count that the
@@ -138,50 +106,42 @@ func (w *world) claim(c *call) escrow.Claim {
 	return escrow.Claim{Retry: escrow.RetryFirst}
 }
 
-// expire ends a call's time in the queue.
+// expire has a caller that waits go away.
 func (w *world) expire(t task) {
-	c := t.call
-	if !c.queued || c.attempts != t.stamp {
-		return
+	if c := t.call; c.queued && c.attempts == t.stamp {
+		c.left = true
+		c.leave()
 	}
-	c.queued = false
-	delete(c.site.waiting, c.handle)
+}
+
+// gaveUp is a call whose caller went away while it waited.
+func (w *world) gaveUp(c *call) {
 	c.site.drop(c)
-	if w.Refuse == scenario.Wait || c.deadline <= w.now {
-		// The caller goes away by itself. An open one would be refused just then.
-		if !c.site.pool.Cancel(w.clock(), c.handle) {
-			panic("llmgov: BUG: the pool does not know a call that waits")
-		}
-		if w.Refuse == scenario.Wait && !c.worker {
-			w.trace.add(w.now, Refused, c.id, 0)
-		}
-		return
+	if w.Refuse == scenario.Wait && !c.worker {
+		w.trace.add(w.now, Refused, c.id, 0)
 	}
-	answer, ok := c.site.pool.Refuse(w.clock(), c.handle, 0)
-	if !ok {
-		panic("llmgov: BUG: the pool does not know a call that waits")
-	}
-	w.refused(c, answer)
 }
 
 // refused sends a caller away, who may come back before its deadline.
-func (w *world) refused(c *call, answer escrow.Answer) {
-	hint := max(time.Second, (answer.Wait + time.Second - 1).Truncate(time.Second)) // Retry-After has whole seconds
-	w.trace.Events = append(w.trace.Events, Occurrence{
-		At: w.now, Kind: Refused, Request: c.id, Hint: hint, Ticket: answer.Ticket,
-	})
-	if w.Refuse == scenario.SDK && c.attempts > sdkRetries {
+func (w *world) refused(c *call) {
+	rej := c.refusal
+	hint := max(time.Second, (rej.RetryAfter + time.Second - 1).Truncate(time.Second)) // Retry-After has whole seconds
+	w.trace.Events = append(w.trace.Events, Occurrence{At: w.now, Kind: Refused, Request: c.id, Hint: hint, Ticket: rej.Kept})
+	elsewhere := rej.Reason == governor.ReasonStoreLost
+	switch {
+	case elsewhere: // also who waits, to whichever node it is sent to then
+		c.site = nil
+	case w.Refuse == scenario.SDK && c.attempts > sdkRetries:
 		w.askAnew(c)
 		return
-	}
-	if answer.Wait == 0 && w.Refuse == scenario.SDK {
+	case rej.RetryAfter == 0 && w.Refuse == scenario.SDK:
 		hint = 0 // nobody told it
-	}
-	back := w.now + w.comeBack(c, hint)
-	if w.Refuse == scenario.Wait && !c.worker || back >= c.deadline {
+	case w.Refuse == scenario.Wait && !c.worker:
 		return
 	}
-	w.agenda.plan(task{at: back, step: retry, call: c})
+	if back := w.now + w.comeBack(c, hint, elsewhere); back < c.deadline {
+		w.agenda.plan(task{at: back, step: retry, call: c})
+	}
 }
 
 // askAnew sends a worker for its next request.
@@ -192,11 +152,11 @@ func (w *world) askAnew(c *call) {
 	}
 }
 
-// comeBack is how long a refused caller stays away.
-func (w *world) comeBack(c *call, hint time.Duration) time.Duration {
+// comeBack is how long a refused caller stays away. One that is sent elsewhere does as it is told.
+func (w *world) comeBack(c *call, hint time.Duration, elsewhere bool) time.Duration {
 	rng := w.leafs[c.leaf].manners
 	switch {
-	case w.Refuse == scenario.DenyHinted, w.Refuse == scenario.SDK && hint > 0 && hint <= sdkObeys:
+	case elsewhere, w.Refuse == scenario.DenyHinted, w.Refuse == scenario.SDK && hint > 0 && hint <= sdkObeys:
 		return hint + between(rng, lateLeast, lateMost)
 	case w.Refuse == scenario.SDK:
 		base := sdkFirst << (c.attempts - 1)
@@ -206,9 +166,8 @@ func (w *world) comeBack(c *call, hint time.Duration) time.Duration {
 	return base/2 + between(rng, 0, base)
 }
 
-// start sends a call that was admitted. It reports whether the call has ended already.
-func (w *world) start(c *call) (ended bool) {
-	c.queued = false
+// start sends a call that was admitted.
+func (w *world) start(c *call) {
 	c.started = w.now
 	w.trace.add(w.now, Admitted, c.id, w.most(c))
 	w.noteUpstream(c)
@@ -219,17 +178,15 @@ func (w *world) start(c *call) (ended bool) {
 	case escrow.Production:
 		w.use(c, c.input)
 	}
-	c.site.guess.start(c)
-	c.sight = c.site.limit.sent(c.site.tree.leaves[c.leaf], w.tree.Leaves[c.leaf].Background)
-	return w.send(c)
+	w.send(c)
 }
 
-// serve begins a call's service. It reports whether the call has ended already.
-func (w *world) serve(c *call) (ended bool) {
+// serve begins a call's service.
+func (w *world) serve(c *call) {
 	c.served = w.now
 	if c.run <= 0 {
 		w.finish(c)
-		return true
+		return
 	}
 	c.site.keep(c)
 	if w.Pool.Knee > 0 && c.class >= 0 {
@@ -240,7 +197,6 @@ func (w *world) serve(c *call) (ended bool) {
 		w.agenda.plan(task{at: w.now + beatEvery, step: beat, call: c})
 	}
 	w.agenda.plan(task{at: end, step: finish, call: c})
-	return false
 }
 
 // use counts tokens until the call has used so many in all.
@@ -263,16 +219,15 @@ func (w *world) produced(c *call) int64 {
 	return min(int64(flowing.Seconds()*c.speed), c.output)
 }
 
-// beat reports a stream's progress to the pool, as the gateway does.
+// beat reports a stream's progress to the governor, as the gateway does.
 func (w *world) beat(c *call) {
 	produced := w.produced(c)
 	if w.Pool.Accounting == escrow.Production {
 		w.use(c, c.input+produced)
 	}
-	expect, run := c.site.guess.again(c, produced, w.now-c.started)
-	c.site.pool.Progress(w.clock(), c.handle, escrow.Progress{
-		Taken: c.input + produced, Expect: expect, Run: run, Speed: c.site.guess.speed(c, w.now-c.started),
-	})
+	if w.now >= c.served+c.firstToken {
+		c.lease.Progress(produced)
+	}
 	if next := w.now + beatEvery; next < c.served+c.run {
 		w.agenda.plan(task{at: next, step: beat, call: c})
 	}
@@ -281,20 +236,16 @@ func (w *world) beat(c *call) {
 // first is the first token of a call.
 func (w *world) first(c *call) {
 	w.trace.add(w.now, First, c.id, 0)
-	c.site.limit.observe(w.clock(), c)
+	c.lease.Progress(0)
 }
 
 // finish ends a call.
 func (w *world) finish(c *call) {
 	w.served(c)
-	c.site.limit.ended(w.clock(), c)
-	c.site.guess.end(c)
 	c.site.drop(c)
 	w.remember(c)
 	w.trace.add(w.now, Settled, c.id, c.tokens())
 	w.use(c, c.tokens())
-	if !c.site.pool.Settle(w.clock(), c.handle, c.cost(c.tokens())) {
-		panic("llmgov: BUG: the pool does not know a call that runs")
-	}
+	c.site.gate.end(c, c.tokens(), true)
 	w.askAnew(c)
 }

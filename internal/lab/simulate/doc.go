@@ -1,14 +1,14 @@
-// Package simulate plays traffic against the production admission code in
+// Package simulate plays traffic against the production governor in
 // virtual time, next to oracles that compute a fair division.
 //
 // How fairly a gateway shares a limit cannot be seen from one request, and not
 // from a load test of a minute either: it takes many tenants that behave in
 // different ways, minutes of saturation, the same again with other random
-// numbers, and something to compare with. Package escrow takes the time as an
-// argument everywhere, so ten minutes of a pool take a fraction of a second.
+// numbers, and something to compare with. Package governor takes its time from
+// a clock that it is given, so ten minutes of a pool take a fraction of a second.
 //
-//	file ──► Scenario ──► plan (of one seed) ──► world ◄──► escrow.Pool; of several nodes:
-//	                         │                    │         one each ◄──► federation.Account, parts.Account
+//	file ──► Scenario ──► plan (of one seed) ──► world ◄──► governor.Governor; of several nodes:
+//	                         │                    │         one each ◄─ sharing ─► federation.Account, parts.Account
 //	                         │                    │ virtual time: arrivals, streams,
 //	                         │                    │ patience, backoff, retries, letters
 //	                         ▼                    ▼
@@ -19,7 +19,7 @@
 // Rules that make the figures worth believing:
 //
 //   - Figures are computed from the trace: the tokens offered, admitted, refused
-//     and used, as seen from outside. None is read from the books of the pool. The
+//     and used, as seen from outside. None is read from the books of the governor. The
 //     log holds the whole trace, so anybody can compute them again.
 //   - Tokens are counted as the provider counts them, and rolling sums
 //     are taken over every instant from the first second on, not over windows.
@@ -40,11 +40,11 @@
 //     request takes most of), as many in each step as no limit stands against. A tenant's
 //     amount in a window is its part of the limit of which it has most.
 //
-// How callers, model servers and nodes behave is in docs/scenarios.md. Slots are demanded, claimed and granted by the packages that a
-// gateway uses for that (escrow/slots, federation/claims, federation/parts); what package runner does with
-// goroutines is done by a desk. A store that does not answer is asked again as a node sees fit, without a breaker.
+// How callers, model servers and nodes behave is in docs/scenarios.md. Rates and slots are demanded, granted and kept by the packages that a
+// gateway uses for that (governor/sharing, federation, federation/parts); what package runner does with
+// goroutines is done by a member. A store that does not answer is asked again as a node sees fit, without a breaker.
 //
-// Beside the pool the same callers can be played against baselines: what its operator would have without llmgov.
+// Beside the governor the same callers can be played against baselines: what its operator would have without llmgov.
 //
 // # Not here
 //

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"runtime"
 	"sync"
@@ -51,6 +52,9 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 	seeds := o.Seeds
 	if len(seeds) == 0 {
 		seeds = s.Seeds
+	}
+	if err := policyOf(&s).Validate(); err != nil {
+		return Result{}, fmt.Errorf("simulate: scenario %s: %w", s.Name, err)
 	}
 	runs := 1
 	if o.Baselines && hasBaselines(&s) {

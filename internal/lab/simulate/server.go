@@ -13,15 +13,15 @@ type server struct {
 	queue   []*call
 }
 
-// send hands a call that was admitted to the server. It reports whether the call has ended already.
-func (w *world) send(c *call) (ended bool) {
+// send hands a call that was admitted to the server.
+func (w *world) send(c *call) {
 	if w.Pool.Knee == 0 || c.run <= 0 {
-		return w.serve(c)
+		w.serve(c)
+		return
 	}
 	c.site.keep(c)
 	w.server.queue = append(w.server.queue, c)
 	w.serveNext()
-	return false
 }
 
 // serveNext serves the calls for which the server has room.

@@ -4,41 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
-
-	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/placement"
-	"github.com/llmgov/llmgov/federation"
 )
 
-// site is one process: its pool, and its knowledge. While it is down it has no pool.
+// site is one process. While it is down it has no gate.
 type site struct {
 	index   int32
-	pool    gate
-	tree    planted
-	guess   guesses
-	wakeAt  time.Duration // of the wake that counts; negative for none
-	waiting map[escrow.Handle]*call
-	limit   *limit // nil for one that stands, and is the process's own
-	books   *placement.Books[placement.Account]
+	gate    gate
 	calls   map[int32]*call // that wait or run, by id; nil if none can be lost
 	*member                 // nil for one that is alone
-}
-
-// member is the part of a process that shares the pool with others.
-type member struct {
-	shared *escrow.Pool // the site's
-	side   *federation.Node
-	// granted is when the last grant of rates began, or the process.
-	granted time.Duration
-	desk    *desk // nil for a pool without slots
-}
-
-func newSite(p *plan, pool gate) *site {
-	return &site{
-		pool: pool, tree: plant(pool, p.Tenants),
-		guess: newGuesses(p), wakeAt: -1, waiting: map[escrow.Handle]*call{},
-	}
 }
 
 // number is the site's; 0 where there is none.
@@ -80,28 +53,9 @@ func (w *world) federate() {
 
 // boot starts a process that knows nothing.
 func (w *world) boot(i int32) {
-	pool := newPool(w.Pool, w.clock(), true)
-	s := newSite(w.plan, pool)
-	s.index = i
-	s.calls = map[int32]*call{}
-	name := w.Nodes[i].Name
-	instance := fmt.Sprint(name, " since ", w.now)
-	seed := w.seed<<32 ^ uint64(w.now)<<8 ^ uint64(i)
-	s.member = &member{
-		shared: pool, granted: w.now,
-		side: federation.NewNode(federation.Config{
-			Name: name, Region: name, Instance: instance, Rules: federation.DefaultRules(), Seed: seed,
-		}),
-	}
-	s.limit = newLimit(&w.Pool, pool, true)
-	if s.limit != nil {
-		s.limit.Plant(s.tree.slotNodes())
-		s.desk = w.newDesk(instance, seed)
-		if s.limit.Limiter != nil {
-			s.limit.Limiter.Name(instance)
-		}
-	}
-	*w.sites[i] = *s // who is to come back comes to the new one
+	instance := fmt.Sprint(w.Nodes[i].Name, " since ", w.now)
+	g := w.govern(instance)
+	*w.sites[i] = site{index: i, gate: g, calls: map[int32]*call{}, member: w.join(g, i, instance)} // who is to come back comes to the new one
 }
 
 // down ends a process with all that it had: calls that run are cut off, and who waited
@@ -115,7 +69,10 @@ func (w *world) down(s *site) {
 		c.gone = true
 		w.lost(c)
 	}
-	*s = site{index: s.index, wakeAt: -1, member: &member{}}
+	if g, up := s.gate.(*governed); up {
+		g.clock.stopped = true
+	}
+	*s = site{index: s.index}
 }
 
 // breakOff ends a call that runs before its time, with what it took until then.
@@ -146,7 +103,7 @@ func (w *world) place(leaf int32) *site {
 	w.tree.Leaves[leaf].Spread.PartsAt(w.now, parts)
 	up := 0
 	for i, s := range w.sites {
-		if s.pool == nil {
+		if s.gate == nil {
 			parts[i] = 0
 		} else {
 			up++
@@ -157,7 +114,7 @@ func (w *world) place(leaf int32) *site {
 	}
 	if sum(parts) == 0 {
 		for i, s := range w.sites {
-			if s.pool != nil {
+			if s.gate != nil {
 				parts[i] = 1
 			}
 		}

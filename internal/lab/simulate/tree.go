@@ -1,9 +1,7 @@
 package simulate
 
 import (
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/fairness"
-	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 )
 
@@ -45,35 +43,5 @@ func (t *Tree) grow(parent int, tenants []scenario.Tenant, above string) {
 		}
 		t.Leaf(parent, float64(x.Weight.Thousandths()))
 		t.Leaves = append(t.Leaves, Leaf{Path: path, Tenant: x})
-	}
-}
-
-// planted is the same tree in a pool.
-type planted struct {
-	leaves []escrow.NodeID
-	claims []federation.Claim // all nodes, parents first
-}
-
-func plant(pool gate, tenants []scenario.Tenant) planted {
-	var p planted
-	p.add(pool, tenants, escrow.Root, "", -1)
-	return p
-}
-
-// add hangs tenants under a node, which is the claim of an index.
-func (p *planted) add(pool gate, tenants []scenario.Tenant, parent escrow.NodeID, above string, claim int) {
-	for i := range tenants {
-		x := &tenants[i]
-		id := pool.Add(parent, escrow.Node{
-			Weight: x.Weight, Floor: x.FloorTPM, Credit: x.Credit, Capped: parent == escrow.Root, Below: x.Below,
-		})
-		at := len(p.claims)
-		leaf := len(x.Teams) == 0
-		p.claims = append(p.claims, federation.Claim{ID: id, Path: above + x.Name, Parent: claim, Weight: x.Weight, Leaf: leaf})
-		if leaf {
-			p.leaves = append(p.leaves, id)
-			continue
-		}
-		p.add(pool, x.Teams, id, above+x.Name+"/", at)
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/placement"
-	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
+	"github.com/llmgov/llmgov/governor"
 )
 
 // loss is the time for which an upstream is gone.
@@ -17,54 +16,35 @@ type loss struct {
 	from, to time.Duration
 }
 
-// openUpstreams puts the limits of a pool's upstreams in force.
-func (s *site) openUpstreams(p *scenario.Pool) {
-	if len(p.Upstreams) == 0 {
-		return
-	}
-	config := placement.Config{Upstreams: p.Upstreams, Holds: p.Accounting != escrow.AdmitMax}
-	s.books = s.books.Next(epoch, config, func(string) placement.Account {
-		return placement.Account{Set: limits.New(false, nil)}
-	})
-	for _, u := range s.books.List {
-		own := u.Spec.Limits()
-		for k, limit := range own.Minute {
-			own.Minute[k] = p.Usable(limit)
-		}
-		u.Limits.Configure(epoch, own, 0)
-	}
-	s.calls = map[int32]*call{}
-	s.pool.(*escrow.Pool).SetUpstreams(s.books, escrow.Moved{})
-}
-
 // noteUpstream notes where a call begins.
 func (w *world) noteUpstream(c *call) {
-	books := c.site.books
-	if books == nil {
+	if len(w.Pool.Upstreams) == 0 {
 		return
 	}
 	if w.trace.Upstreams == nil {
 		w.trace.Upstreams = map[int32]int{}
 	}
-	w.trace.Upstreams[c.id] = slices.Index(books.List, books.At(c.handle.Slot))
+	name := c.lease.Upstream()
+	w.trace.Upstreams[c.id] = slices.IndexFunc(w.Pool.Upstreams, func(u placement.Spec) bool { return u.Name == name })
 }
 
-// lose breaks off the calls that run at an upstream, and closes it.
+// lose closes an upstream, and breaks off the calls that run there.
 func (w *world) lose(s *site, l *loss) {
-	s.books.List[l.upstream].Closed = epoch.Add(l.to)
+	var there []*call
 	for _, id := range slices.Sorted(maps.Keys(s.calls)) {
-		c := s.calls[id]
-		if c.queued || w.trace.Upstreams[id] != l.upstream {
-			continue
+		if c := s.calls[id]; !c.queued && w.trace.Upstreams[id] == l.upstream {
+			there = append(there, c)
 		}
+	}
+	w.cuts = append(w.cuts, governor.Cut{Upstream: w.Pool.Upstreams[l.upstream].Name, Until: epoch.Add(l.to)})
+	s.gate.(*governed).Throttle(poolName, w.cuts)
+	for _, c := range there {
 		taken := w.breakOff(c)
 		c.gone = true
-		s.guess.cut(c, w.produced(c))
 		s.drop(c)
-		s.pool.Settle(w.clock(), c.handle, c.cost(taken))
+		s.gate.end(c, taken, false)
 		w.lost(c)
 	}
-	w.pump(s)
 }
 
 // open is how much of a measure the upstreams that are not lost have from a time to a time, in all no more than the pool.

@@ -6,20 +6,16 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 )
 
-// gate is an admission as the event loop sees it: escrow.Pool, or what there would be without it.
+// gate is an admission as the event loop sees it: the governor, or what there would be without it.
 type gate interface {
-	Add(parent escrow.NodeID, n escrow.Node) escrow.NodeID
-	Offer(now time.Time, c escrow.Call) (escrow.Handle, escrow.Answer)
-	Pump(now time.Time, out []escrow.Handle) []escrow.Handle
-	Next() (time.Time, bool)
-	Cancel(now time.Time, h escrow.Handle) bool
-	Refuse(now time.Time, h escrow.Handle, key uint64) (escrow.Answer, bool)
-	Progress(now time.Time, h escrow.Handle, p escrow.Progress)
-	Settle(now time.Time, h escrow.Handle, actual escrow.Cost) bool
+	// ask asks for a call. The decision is told to world.decide, at once or later.
+	ask(c *call)
+	// end ends a call that was admitted; whole says that it came to its own end.
+	end(c *call, taken int64, whole bool)
 	Check() error
 }
 
@@ -60,12 +56,14 @@ type world struct {
 	store  *store // that several sites share; nil for one
 	server server
 	leafs  []caller // by leaf
+	models []string // by class, from -1 on
 	talks  uint64   // so many were begun
 	caches []cache  // of upstreams
+	cuts   []governor.Cut
 
 	agenda  agenda
 	now     time.Duration
-	started []escrow.Handle // scratch of pump
+	decided []*call // since the last hear
 	trace   Trace
 }
 
@@ -73,19 +71,19 @@ type world struct {
 type caller struct{ arrivals, manners, places *rand.Rand }
 
 // newWorld is a run that has not begun. admit makes the admission of a single process.
-func newWorld(p *plan, admit func(scenario.Pool) gate) *world {
-	w := &world{plan: p}
+func newWorld(p *plan, admit func(*world) gate) *world {
+	w := &world{plan: p, models: modelsOf(p.tree)}
 	for _, c := range p.slots {
 		w.agenda.plan(task{at: c.from, step: resize, knee: c.slots})
 	}
 	if len(p.Nodes) == 0 {
-		w.sites = []*site{newSite(p, admit(p.Pool))}
-		w.sites[0].limit = newLimit(&p.Pool, w.sites[0].pool, false)
-		w.sites[0].openUpstreams(&p.Pool)
+		w.sites = []*site{{gate: admit(w)}}
 		w.caches = make([]cache, len(p.Pool.Upstreams))
+		if len(p.losses) > 0 {
+			w.sites[0].calls = map[int32]*call{}
+		}
 		for i, l := range p.losses {
 			w.agenda.plan(task{at: l.from, step: lose, loss: int32(i)})
-			w.agenda.plan(task{at: l.to, step: regain})
 		}
 	} else {
 		w.federate()
@@ -147,6 +145,7 @@ func (w *world) run(ctx context.Context, check int, done func(time.Duration)) er
 		}
 		w.now = t.at
 		w.do(t)
+		w.hear()
 		if n%often == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -163,10 +162,10 @@ func (w *world) run(ctx context.Context, check int, done func(time.Duration)) er
 
 func (w *world) check() error {
 	for _, s := range w.sites {
-		if s.pool == nil { // it is down
+		if s.gate == nil { // it is down
 			continue
 		}
-		if err := s.pool.Check(); err != nil {
+		if err := s.gate.Check(); err != nil {
 			return fmt.Errorf("simulate: scenario %s, seed %d, at %v: the pool's books are wrong: %w", w.Name, w.seed, w.now, err)
 		}
 	}
@@ -186,16 +185,11 @@ func (w *world) do(t task) {
 		w.serveNext()
 	case lose:
 		w.lose(w.sites[0], &w.losses[t.loss])
-	case regain:
-		w.pump(w.sites[0])
+	case ring:
+		t.timer.due(t.at)
 	case retry, expire, beat, first, finish:
 		if !t.call.gone {
 			w.goOn(t)
-		}
-	case wake:
-		if s := w.sites[t.site]; t.at == s.wakeAt {
-			s.wakeAt = -1
-			w.pump(s)
 		}
 	default:
 		w.share(w.sites[t.site], t)
@@ -220,7 +214,6 @@ func (w *world) come(t task) {
 		return
 	}
 	w.offer(c)
-	w.pump(s)
 }
 
 // goOn is the next thing in the life of a request.
@@ -230,7 +223,7 @@ func (w *world) goOn(t task) {
 		return
 	}
 	s := t.call.site
-	if s == nil || s.pool == nil { // it was sent elsewhere, or its node is down
+	if s == nil || s.gate == nil { // it was sent elsewhere, or its node is down
 		return
 	}
 	switch t.step {
@@ -238,13 +231,11 @@ func (w *world) goOn(t task) {
 		w.expire(t)
 	case beat:
 		w.beat(t.call)
-		return // nothing is freed that a wake would not find
 	case first:
 		w.first(t.call)
 	case finish:
 		w.finish(t.call)
 	}
-	w.pump(s)
 }
 
 // retry lets a refused caller come back.
@@ -253,39 +244,33 @@ func (w *world) retry(c *call) {
 		c.site = w.place(c.leaf)
 		w.trace.Requests[c.id].Node = c.site.number()
 	}
-	s := c.site
-	if s == nil || s.pool == nil { // it is down
+	if c.site == nil || c.site.gate == nil { // it is down
 		w.lost(c)
 		return
 	}
 	w.offer(c)
-	w.pump(s)
 }
 
-// pump starts the calls that may go now, and plans when to look again.
-func (w *world) pump(s *site) {
-	w.started = s.pool.Pump(w.clock(), w.started[:0])
-	for i := 0; i < len(w.started); i++ {
-		h := w.started[i]
-		c := s.waiting[h]
-		if c == nil {
-			panic("llmgov: BUG: the pool started a call that does not wait")
+// decide takes in what was decided about a call. It is heard once the process has done everything else.
+func (w *world) decide(c *call, rej *governor.Refusal) {
+	c.queued = false
+	c.refusal = rej
+	w.decided = append(w.decided, c)
+}
+
+// hear starts the calls that were admitted, and sends those away that were refused.
+func (w *world) hear() {
+	for i := 0; i < len(w.decided); i++ { // what ends at once lets others go
+		c := w.decided[i]
+		switch {
+		case c.refusal == nil:
+			w.start(c)
+		case c.left:
+			w.gaveUp(c)
+		default:
+			c.site.drop(c)
+			w.refused(c)
 		}
-		delete(s.waiting, h)
-		if w.start(c) {
-			// It has ended already, which may let others go.
-			w.started = s.pool.Pump(w.clock(), w.started)
-		}
 	}
-	next, ok := s.pool.Next()
-	if !ok {
-		return
-	}
-	// A pool that asks to be called at once is called after the least time that
-	// moves its books.
-	at := max(next.Sub(epoch), w.now+time.Microsecond)
-	if s.wakeAt < 0 || at < s.wakeAt {
-		s.wakeAt = at
-		w.agenda.plan(task{at: at, step: wake, site: s.index})
-	}
+	w.decided = w.decided[:0]
 }

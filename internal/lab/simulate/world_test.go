@@ -62,7 +62,7 @@ func TestBaselines(t *testing.T) {
 
 // The same seed makes the same log, however many run beside it.
 func TestSameSeedSameLog(t *testing.T) {
-	for _, name := range []string{"s4-deny", "reservation", "d3"} {
+	for _, name := range []string{"s4-deny", "reservation", "d3", "a2"} {
 		s := testkit.Must(scenario.Find(name))(t)
 		s.Duration = time.Duration(testkit.Rounds(30, 120)) * time.Second
 		s.Warmup = s.Duration / 2

@@ -112,8 +112,8 @@ var rules = []rule{
 	{"internal/lib/htmlpage", "", "net net/http os", "a page is made of its parts, and does not know what it shows"},
 	{"internal/ops/console", "internal/lib/htmlpage", "os encoding/json", "the console is files for a browser; all that it shows comes from the admin side"},
 	{"internal/lab/load", `streaming internal/lib/strictyaml internal/lab/distribution internal/lib/htmlpage github.com/tidwall/gjson github.com/HdrHistogram/hdrhistogram-go`, "os", "a load generator sees the gateway as its clients do, from outside"},
-	{"internal/lab/simulate", `escrow escrow/adaptive escrow/lengths escrow/limits escrow/limits/shape escrow/placement escrow/fairness escrow/slots federation internal/lib/affinity
-		federation/claims federation/parts internal/lab/simulate/scenario golang.org/x/sync`, "net net/http os", "a simulation drives the core alone: no governor, no clock"},
+	{"internal/lab/simulate", `governor governor/sharing escrow escrow/limits escrow/limits/shape escrow/placement escrow/fairness federation internal/lib/affinity
+		federation/parts federation/runner internal/lab/simulate/scenario golang.org/x/sync`, "net net/http os", "a simulation drives what decides on a time of its own, and carries the letters: no gateway, no store, no clock"},
 	{"internal/lab/simulate/scenario", "governor/terms escrow escrow/adaptive escrow/placement internal/lab/distribution internal/lib/strictyaml", "net net/http sync context", "a scenario says what is asked for, and plays nothing"},
 	{"internal/lab/simulate/report", "internal/lab/simulate internal/lab/simulate/scenario escrow internal/lib/htmlpage internal/lib/strictyaml", "net net/http os", "a report shows a result, and computes none"},
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
