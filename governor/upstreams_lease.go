@@ -76,6 +76,19 @@ func (g *Governor) Used(pool, upstream string) (used limits.Cost) {
 	return used
 }
 
+// Waits reports whether calls wait for more of a pool's limits a minute.
+func (g *Governor) Waits(pool string) bool {
+	now := g.look()
+	defer g.unlock()
+	v := g.table.pools[pool]
+	if v == nil {
+		return false
+	}
+	s := v.escrow.State(now)
+	first, later := v.escrow.Queued()
+	return first+later > 0 && (s.Slots == 0 || s.Running < s.Slots)
+}
+
 // Upstream is the name of the upstream at which the call is counted, and to which it must go; "" if the pool's upstreams have no
 // limits of their own.
 func (l Lease) Upstream() string {

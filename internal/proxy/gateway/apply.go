@@ -23,6 +23,7 @@ func (g *Gateway) prepare(next *admission.Policy) (install func(), err error) {
 		g.telling.Lock()
 		defer g.telling.Unlock()
 		g.world.Store(w)
+		g.shareAccounts(w)
 		for _, p := range w.pools {
 			g.tellHealthLocked(p) // there may be other limits, upstreams or weights
 		}

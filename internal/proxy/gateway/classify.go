@@ -372,7 +372,7 @@ func (c *call) tell(said upstreams.Outcome) {
 		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Retry: c.tries.wait, Model: c.realModel(), Tenant: c.Tenant.Name, Scope: t.scope, Cause: c.tries.why,
 	})
 	if c.tries.left != (upstreams.Remains{}) {
-		events.Limits = m.Look(time.Now(), c.realModel(), &c.tries.left, c.g.ownUse(c.pool, m, c.realModel()), said == upstreams.Busy) || events.Limits
+		events.Limits = c.g.look(c.pool, m, c.realModel(), &c.tries.left, said == upstreams.Busy) || events.Limits
 	}
 	if said == upstreams.Busy {
 		c.pool.Overloaded.Store(true)

@@ -65,13 +65,31 @@ func (g *Gateway) tellHealthLocked(p *poolSide) {
 // Watch lets the limits of pools move that do, until ctx ends.
 func (g *Gateway) Watch(ctx context.Context) error {
 	move := func() {
-		for _, p := range g.world.Load().pools {
+		w := g.world.Load()
+		for _, p := range w.pools {
 			g.moveLimits(p)
+		}
+		for _, p := range g.shareAccounts(w) {
+			g.tellHealth(p)
 		}
 	}
 	move()
 	rounds.Every(ctx, time.Second/4, move)
 	return nil
+}
+
+// shareAccounts divides accounts between their pools, and returns those that share one.
+func (g *Gateway) shareAccounts(w *world) (pools []*poolSide) {
+	for _, a := range w.accounts {
+		if len(a.Pools) == 1 {
+			continue
+		}
+		a.Share(time.Now(), g.claims(w, a))
+		for _, at := range a.Pools {
+			pools = append(pools, w.pools[at.Pool])
+		}
+	}
+	return pools
 }
 
 // moveLimits takes in what moves a pool's limits.
@@ -114,45 +132,44 @@ func (g *Gateway) Recall(text []byte) {
 	}
 }
 
-// ownUse is what llmgov itself has used in the last minute, through all gateways, of a model's limits at a member of a pool; below 0 is unknown. Of
-// other pools at the same account those count of which a model may have such a limit.
-func (g *Gateway) ownUse(pool *poolSide, at *upstreams.Member, model string) (own upstreams.Own) {
-	now := time.Now()
-	declared := at.Declared(model)
-	if pool.set.Shared {
-		own.Late = limits.NewsTravel
+// look takes in what an answer of a pool's upstream says is left for a model. It reports whether the limits that count may have changed.
+func (g *Gateway) look(pool *poolSide, m *upstreams.Member, model string, left *upstreams.Remains, refused bool) (news bool) {
+	w := g.world.Load()
+	a := w.accounts[m.Account]
+	if a == nil {
+		return false
 	}
-	for _, p := range g.world.Load().pools {
-		var used limits.Cost
-		var counts [limits.Kinds]bool
-		known := false
-		for _, m := range p.set.Members {
-			if m.Account != at.Account {
+	late := time.Duration(0)
+	if pool.set.Shared {
+		late = limits.NewsTravel
+	}
+	for i, at := range a.Pools {
+		if w.pools[at.Pool].Name == pool.Name {
+			news = a.Look(time.Now(), i, m, model, left, g.claims(w, a), late, refused)
+		}
+	}
+	return news
+}
+
+// claims are those of the pools at an account.
+func (g *Gateway) claims(w *world, a *upstreams.Account) (all []upstreams.Claim) {
+	for _, at := range a.Pools {
+		p := w.pools[at.Pool]
+		c := upstreams.Claim{Waits: g.gov.Waits(p.Name)}
+		for i, m := range at.Members {
+			if i > 0 && !p.set.Limited() { // the use of each is that of the whole pool
 				continue
 			}
-			if p.set.Limited() || !known { // else the use of each is that of the whole pool
-				for k, n := range g.gov.Used(p.Name, m.Name) {
-					if n < 0 {
-						n = unknown
-					}
-					used[k] += n
+			for k, n := range g.gov.Used(p.Name, m.Name) {
+				if n < 0 {
+					n = unknown
 				}
-			}
-			known = true
-			for k, limit := range declared {
-				counts[k] = counts[k] || p.Name == pool.Name || m.MayDeclare(now, limits.Axis(k), limit)
+				c.Used[k] += n
 			}
 		}
-		for k, counts := range counts {
-			if counts {
-				own.All[k] += used[k]
-			}
-		}
-		if p.Name == pool.Name {
-			own.Pool = used
-		}
+		all = append(all, c)
 	}
-	return own
+	return all
 }
 
 // unknown is below 0, whatever is added to it.

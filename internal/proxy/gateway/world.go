@@ -16,8 +16,9 @@ import (
 // world is a policy with the upstreams of its pools. It is immutable, and each request loads it once.
 type world struct {
 	*admission.Policy
-	pools  []*poolSide      // the same as the policy's
-	shares func() [][]int64 // tokens a minute under contention, by tenant and pool; computed once
+	pools    []*poolSide                   // the same as the policy's
+	accounts map[string]*upstreams.Account // those of their upstreams
+	shares   func() [][]int64              // tokens a minute under contention, by tenant and pool; computed once
 }
 
 // poolSide is a pool as the gateway sees it.
@@ -58,7 +59,12 @@ func newWorld(next *admission.Policy, before *world) (*world, error) {
 		sets = append(sets, p.set)
 		configured = append(configured, terms.Minute(p))
 	}
-	upstreams.Divide(sets, configured)
+	w.accounts = upstreams.NewAccounts(sets, configured)
+	for key, a := range w.accounts {
+		if old := before.poolsAt(key); old != nil && slices.Equal(old, w.poolsAt(key)) {
+			a.Keep(before.accounts[key])
+		}
+	}
 	return w, nil
 }
 
@@ -78,6 +84,16 @@ func (w *world) poolNamed(name string) (*poolSide, bool) {
 		return nil, false
 	}
 	return w.pools[i], true
+}
+
+// poolsAt are the names of the pools at an account.
+func (w *world) poolsAt(account string) (names []string) {
+	if w != nil && w.accounts[account] != nil {
+		for _, at := range w.accounts[account].Pools {
+			names = append(names, w.pools[at.Pool].Name)
+		}
+	}
+	return names
 }
 
 // byIdentity are the upstreams of all pools, by their identities.

@@ -1,11 +1,8 @@
 package upstreams
 
 import (
-	"cmp"
 	"slices"
 	"time"
-
-	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Cut is a temporary reduction of a pool; see governor.Cut.
@@ -45,52 +42,11 @@ func (s *Set) Below(now time.Time, pool Told) (below Told) {
 	for i, part := range s.parts() {
 		m := s.Members[i]
 		m.mu.Lock()
-		c, _ := m.lacksLocked(now, s.limitsOf(m, pool, part), nil)
+		c, _ := m.lacksLocked(now, s.limitsOf(m, pool, part), false)
 		m.mu.Unlock()
 		below = below.Plus(c.Less, 1)
 	}
 	return below
-}
-
-// Divide tells the sets of all pools, given the pools' limits, which parts of a common account they have: those of their limits. A pool without a
-// limit counts as much as the largest.
-func Divide(sets []*Set, pools []Told) {
-	each := func(do func(set int, m *Member, own Told)) {
-		for i, s := range sets {
-			for j, part := range s.parts() {
-				do(i, s.Members[j], s.limitsOf(s.Members[j], pools[i], part))
-			}
-		}
-	}
-	type pool struct {
-		set     int
-		account string
-	}
-	largest, all, inPool := map[string]Told{}, map[string]Told{}, map[pool]Told{}
-	claim := func(m *Member, own Told) Told {
-		for k, limit := range own {
-			own[k] = cmp.Or(limit, largest[m.Account][k], 1)
-		}
-		return own
-	}
-	each(func(_ int, m *Member, own Told) {
-		most := largest[m.Account]
-		for k, limit := range own {
-			most[k] = max(most[k], limit)
-		}
-		largest[m.Account] = most
-	})
-	each(func(i int, m *Member, own Told) {
-		all[m.Account] = all[m.Account].Plus(claim(m, own), 1)
-		inPool[pool{i, m.Account}] = inPool[pool{i, m.Account}].Plus(claim(m, own), 1)
-	})
-	each(func(i int, m *Member, own Told) {
-		of := inPool[pool{i, m.Account}]
-		for k, limit := range claim(m, own) {
-			m.inPool[k] = float64(limit) / float64(of[k])
-			m.ofPools[k] = float64(of[k]) / float64(all[m.Account][k])
-		}
-	})
 }
 
 // limitsOf are a member's own limits, or its part of the pool's.
@@ -168,9 +124,9 @@ func (s *Set) Cuts(now time.Time, configured Told) []Cut {
 // fading is in how many steps a cut for use by others ends, if no answer tells of it any more.
 const fading = 4
 
-// lessLocked are the cuts by which limits are as low as those that the upstream declares, less what others use of them.
+// lessLocked are the cuts by which limits are as low as those that the upstream declares, less what others use of them, and as what other pools leave.
 func (m *Member) lessLocked(now time.Time, of Told) (cuts []Cut) {
-	after, lowers := m.lacksLocked(now, of, nil)
+	after, lowers := m.lacksLocked(now, of, false)
 	if lowers {
 		cuts = append(cuts, after)
 	}
@@ -180,24 +136,40 @@ func (m *Member) lessLocked(now time.Time, of Told) (cuts []Cut) {
 		if !until.After(now) {
 			break
 		}
-		then, _ := m.lacksLocked(from.Add(lasts*time.Duration(i)/fading), of, &m.ofPools)
+		then, _ := m.lacksLocked(from.Add(lasts*time.Duration(i)/fading), of, true)
 		less := then.Less.Plus(after.Less, -1)
 		if slices.Min(less[:]) >= 0 && less != (Told{}) {
 			cuts = append(cuts, Cut{Less: less, Until: until})
 			after = then
 		}
 	}
+	if now.Sub(m.shared) >= sharesLast {
+		return cuts
+	}
+	shared := m.lessThan(of, m.most)
+	for k := range shared {
+		shared[k] = max(0, shared[k]-after.Less[k])
+	}
+	if shared != (Told{}) {
+		cuts = append(cuts, Cut{Less: shared, Until: m.shared.Truncate(sharesLast).Add(2 * sharesLast)})
+	}
 	return cuts
 }
 
 // lacksLocked is by how much limits are more than those that the upstream declares, or than what others leave of these.
-func (m *Member) lacksLocked(now time.Time, of Told, parts *[limits.Kinds]float64) (c Cut, any bool) {
-	said := m.largestLocked(now, parts)
+func (m *Member) lacksLocked(now time.Time, of Told, left bool) (c Cut, any bool) {
+	said := m.largestLocked(now, left)
 	c.Until = said.at.Add(limitsLast)
+	c.Less = m.lessThan(of, said.Told)
+	return c, c.Less != (Told{})
+}
+
+// lessThan is by how much limits are more than the member's part of what there is at the account; 0 is no limit.
+func (m *Member) lessThan(of, there Told) (less Told) {
 	for k, limit := range of {
-		if room := said.Told[k]; limit > 0 && room > 0 && m.heeds != HeedOff {
-			c.Less[k] = limit - min(limit, max(1, int64(float64(room)*m.inPool[k])))
+		if room := there[k]; limit > 0 && room > 0 && m.heeds != HeedOff {
+			less[k] = limit - min(limit, max(1, int64(float64(room)*m.inPool[k])))
 		}
 	}
-	return c, c.Less != (Told{})
+	return less
 }

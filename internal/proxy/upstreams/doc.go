@@ -47,6 +47,7 @@
 // three answers in a row have declared them, and for five minutes after the last. If it
 // declares several, by model, the largest counts, because the pool is for all its models
 // together. What others use of a declared limit is left to them: what is missing of it, and was not used by llmgov itself.
+// Pools at one [Account] share what is left.
 //
 // The part of an upstream that takes no calls is cut from the pool, by its weight. If all
 // that work are busy, the whole pool is cut until one may be called or probed. If none works,

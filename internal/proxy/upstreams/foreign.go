@@ -101,7 +101,8 @@ func (f *foreign) look(now time.Time, l Left, used int64, late time.Duration, re
 	}
 	is := early{Left: l, at: now}
 	is.over = f.learn(now, l)
-	is.way, is.own = f.ours(now, &l)
+	is.way = f.way(now)
+	is.own = f.own.counted(is.way, &l)
 	for i := range f.early {
 		if e := &f.early[i]; e.way == is.way {
 			e.own = max(e.own, is.own)
@@ -139,15 +140,15 @@ func (f *foreign) look(now time.Time, l Left, used int64, late time.Duration, re
 	return f.news(now, l)
 }
 
-// ours is how the upstream counts, as far as is known, and what llmgov has used by that.
-func (f *foreign) ours(now time.Time, l *Left) (way, int64) {
+// way is how the upstream counts, as far as is known.
+func (f *foreign) way(now time.Time) way {
 	switch {
 	case f.paid == alike && now.Sub(f.since) >= alikeFor:
-		return bucket, f.own.debt(float64(l.Limit) / l.Window.Seconds())
+		return bucket
 	case f.fixed == agreeing:
-		return fixed, f.own.since(l.Window - l.Reset)
+		return fixed
 	}
-	return rolling, f.own.since(l.Window)
+	return rolling
 }
 
 // note notes what a look comes to as use of a minute by others.
@@ -256,6 +257,17 @@ func (l *ledger) note(now time.Time, used int64) {
 	l.last = max(l.last, second)
 	l.seconds[l.last%60] += used - l.used
 	l.used = used
+}
+
+// counted is how much of what was used counts, by a way of counting, when so much is left.
+func (l *ledger) counted(by way, at *Left) int64 {
+	switch by {
+	case bucket:
+		return l.debt(float64(at.Limit) / at.Window.Seconds())
+	case fixed:
+		return l.since(at.Window - at.Reset)
+	}
+	return l.since(at.Window)
 }
 
 // since is what was used in a time up to the last look, and in the second before.

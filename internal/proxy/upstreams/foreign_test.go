@@ -248,7 +248,7 @@ func TestForeign_Cuts(t *testing.T) {
 		m := s.Members[0]
 		m.Report(now, Result{Outcome: Served, Told: limit, Model: model, Began: now})
 		if m.Due(now, model) {
-			m.Look(now, model, &Remains{Tokens: {Limit: 100_000, Left: left, Window: time.Minute, Reset: 40 * time.Second}}, Own{Told{Tokens: 10_000}, Told{Tokens: 10_000}, 0}, false)
+			m.Look(now, model, &Remains{Tokens: {Limit: 100_000, Left: left, Window: time.Minute, Reset: 40 * time.Second}}, Told{Tokens: 10_000}, 0, false)
 		}
 	}
 	cut := func(after time.Duration) (sum int64, ends []time.Time) {
@@ -289,63 +289,10 @@ func TestForeign_Models(t *testing.T) {
 			l.Window = time.Minute
 			l.Reset = 40 * time.Second
 			m.Report(now, Result{Outcome: Served, Told: Told{Tokens: l.Limit}, Model: model, Began: now})
-			m.Look(now, model, &Remains{Tokens: l}, Own{Told{Tokens: 10_000}, Told{Tokens: 10_000}, 0}, false)
+			m.Look(now, model, &Remains{Tokens: l}, Told{Tokens: 10_000}, 0, false)
 		}
 	}
 	if s := m.State(t0.Add(7 * time.Second)); s.Foreign[Tokens] != 40_000 || s.ForeignOf[Tokens] != 100_000 || s.Declared[Tokens] != 1_000_000 {
 		t.Errorf("others use %d of %d", s.Foreign[Tokens], s.ForeignOf[Tokens])
-	}
-}
-
-// Pools of one account leave others what these use, together and no more; a pool's part of the rest is its own, and it may use what the others
-// leave of theirs. Two names of one upstream are no more than one.
-func TestForeign_Pools(t *testing.T) {
-	const limit = 300_000
-	for name, c := range map[string]struct {
-		pools   []int64 // their limits
-		used    []int64 // by them
-		foreign int64   // used by others
-		twins   bool    // each pool has two names of the upstream
-		want    []int64 // cut from the pools
-	}{
-		"all call":           {pools: []int64{200_000, 100_000}, used: []int64{120_000, 60_000}, foreign: 110_000, want: []int64{75_333, 37_666}},
-		"one is idle":        {pools: []int64{200_000, 100_000}, used: []int64{170_000, 0}, foreign: 120_000, want: []int64{25_333, 41_000}},
-		"nobody else":        {pools: []int64{200_000, 100_000}, used: []int64{199_000, 91_000}, want: []int64{0, 0}},
-		"more than there is": {pools: []int64{300_000, 300_000}, used: []int64{150_000, 140_000}, want: []int64{146_500, 150_000}},
-		"two names":          {pools: []int64{300_000}, used: []int64{180_000}, foreign: 110_000, twins: true, want: []int64{113_000}},
-		"no limit":           {pools: []int64{300_000, 0}, used: []int64{100_000, -1}, foreign: 190_000, want: []int64{150_000, 0}},
-	} {
-		var sets []*Set
-		var pools []Told
-		sum := c.foreign
-		all := int64(0)
-		for i, n := range c.pools {
-			list := []Spec{{Name: "up", Weight: 1, Account: "a"}, {Name: "twin", Weight: 1, Account: "a"}}
-			if !c.twins {
-				list = list[:1]
-			}
-			sets = append(sets, New(list, nil))
-			pools = append(pools, Told{Tokens: n})
-			sum += max(0, c.used[i])
-			if all += c.used[i]; c.used[i] < 0 {
-				all = math.MinInt64 / 2
-			}
-		}
-		Divide(sets, pools)
-		for i, s := range sets {
-			for _, m := range s.Members {
-				for range agreeing {
-					m.Report(t0, Result{Outcome: Served, Told: Told{Tokens: limit}, Model: "m", Began: t0})
-					m.Look(t0, "m", &Remains{Tokens: {Limit: limit, Left: limit - sum, Window: time.Minute, Reset: 40 * time.Second}}, Own{Told{Tokens: c.used[i]}, Told{Tokens: all}, 0}, false)
-				}
-			}
-			got := int64(0)
-			for _, cut := range s.Cuts(t0, pools[i]) {
-				got += cut.Less[Tokens]
-			}
-			if got != c.want[i] {
-				t.Errorf("%s: pool %d is cut by %d, want %d", name, i, got, c.want[i])
-			}
-		}
 	}
 }

@@ -91,8 +91,7 @@ type Member struct {
 	own   Told // its own limits
 	heeds Heed
 
-	inPool  [limits.Kinds]float64 // its part of what its pool may use of the account
-	ofPools [limits.Kinds]float64 // the pool's part of what all pools may
+	inPool [limits.Kinds]float64 // its part of what its pool may use of the account
 
 	*state
 }
@@ -110,6 +109,8 @@ type state struct {
 	limits  map[string]declared
 	tries   [numOutcomes]int64
 	silence silence
+	most    Told      // that the pool may use of the account, beside other pools; 0 is no limit
+	shared  time.Time // when that was
 }
 
 // declared are the limits that an upstream has declared for a model; 0 is none.
@@ -118,33 +119,18 @@ type declared struct {
 	at   time.Time
 	said int // answers in a row that declared them, up to agreeing
 	// others are those who use them as well, by axis; nil before the first look.
-	others *[limits.Kinds]seen
+	others *[limits.Kinds]foreign
 	looked time.Time
 }
 
-// seen is what is seen of those who use a limit beside the pool. Whether other pools of the account count against it, too, shows only in what is
-// left of it.
-type seen struct {
-	all     foreign // use with that of other pools
-	foreign foreign // without
-	own     int64   // use by the pool, as it was told last
-}
-
-// leave is what they leave of a limit to a pool that has a part of what all pools may use. A part of what is not foreign is its own in any case,
-// and of what nobody uses it has no more, which others are offered as well.
-func (o *seen) leave(now time.Time, limit int64, part float64) int64 {
-	others := o.all.count(now)
-	room := limit - others
-	if free := room - o.own; free > 0 && others > 0 {
-		room -= int64(float64(free) * (1 - part))
-	}
-	own := float64(max(limit-o.foreign.count(now), limit/leastKept)) * part
-	return max(room, int64(own), min(limit, 1))
+// leave is what others leave of a limit.
+func (f *foreign) leave(now time.Time, limit int64) int64 {
+	return max(limit-f.count(now), limit/leastKept, min(limit, 1))
 }
 
 // sees reports whether use by others has been looked at often enough to be believed.
 func (l *declared) sees() bool {
-	return l.others != nil && l.said == agreeing && slices.ContainsFunc(l.others[:], func(o seen) bool { return o.all.looks >= agreeing })
+	return l.others != nil && l.said == agreeing && slices.ContainsFunc(l.others[:], func(f foreign) bool { return f.looks >= agreeing })
 }
 
 // readiness is whether a call may go to an upstream, else the time at which it may.
@@ -283,16 +269,10 @@ func (s *state) Due(now time.Time, model string) bool {
 	return known && (l.others == nil || now.Sub(l.looked) >= lookEvery)
 }
 
-// Own is how much was used of limits in the last minute, of which below 0 is unknown: by a pool, and by all pools of llmgov. Late is how late
-// it may be known what other gateways used of that.
-type Own struct {
-	Pool, All Told
-	Late      time.Duration
-}
-
-// Look takes in what an answer says is left for a model, and how much llmgov itself has used there. It reports whether the limits that count
-// may have changed.
-func (m *Member) Look(now time.Time, model string, left *Remains, own Own, refused bool) (news bool) {
+// Look takes in what an answer says is left for a model, and how much llmgov itself has used in the last minute of what the upstream counts there,
+// of which below 0 is unknown. Late is how late it may be known what other gateways used of that. It reports whether the limits that count may have
+// changed.
+func (m *Member) Look(now time.Time, model string, left *Remains, own Told, late time.Duration, refused bool) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l, known := m.limits[model]
@@ -300,60 +280,43 @@ func (m *Member) Look(now time.Time, model string, left *Remains, own Own, refus
 		return false
 	}
 	if l.others == nil {
-		l.others = new([limits.Kinds]seen)
+		l.others = new([limits.Kinds]foreign)
 	}
 	l.looked = now
 	m.limits[model] = l
 	for of := range l.others {
-		o := &l.others[of]
-		is := left[of]
-		tells := false
-		if used := own.All[of]; is.Limit > 0 && used >= 0 {
-			tells = o.foreign.look(now, is, used, own.Late, refused)
+		if is := left[of]; is.Limit > 0 && own[of] >= 0 {
+			tells := l.others[of].look(now, is, own[of], late, refused)
+			news = news || tells
 		}
-		if used := own.Pool[of]; is.Limit > 0 && used >= 0 {
-			moved := m.ofPools[of] < 1 && max(used-o.own, o.own-used) > is.minute(is.Limit)/newsPart
-			differs := o.all.look(now, is, used, own.Late, refused)
-			tells = tells || differs || moved
-			if tells {
-				o.own = used
-			}
-		}
-		news = news || tells
 	}
 	return news && l.said == agreeing
 }
 
-// Declared are the limits that were declared last for a model.
-func (s *state) Declared(model string) Told {
+// way is how the upstream counts a limit of a model, as far as is known.
+func (s *state) way(now time.Time, model string, of limits.Axis) way {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.limits[model].Told
-}
-
-// MayDeclare reports whether a model may have such a limit: one has declared it, or none is known to declare any.
-func (s *state) MayDeclare(now time.Time, of limits.Axis, limit int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	any := false
-	for _, l := range s.limits {
-		said := l.Told[of]
-		if now.Sub(l.at) < limitsLast && l.said == agreeing && said > 0 {
-			if said == limit {
-				return true
-			}
-			any = true
-		}
+	if l := s.limits[model]; l.others != nil {
+		return l.others[of].way(now)
 	}
-	return !any
+	return rolling
 }
 
-// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or what others leave of them to
-// a pool. Of that only the models tell that were called last: of others nobody knows how much is left.
-func (s *state) largestLocked(now time.Time, parts *[limits.Kinds]float64) (most declared) {
+// share puts in force how much the pool may use of the account.
+func (s *state) share(now time.Time, most Told) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = most
+	s.shared = now
+}
+
+// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or what others leave of them.
+// Of that only the models tell that were called last: of others nobody knows how much is left.
+func (s *state) largestLocked(now time.Time, left bool) (most declared) {
 	var latest time.Time
 	for _, l := range s.limits {
-		if parts != nil && l.sees() && l.looked.After(latest) {
+		if left && l.sees() && l.looked.After(latest) {
 			latest = l.looked
 		}
 	}
@@ -363,8 +326,8 @@ func (s *state) largestLocked(now time.Time, parts *[limits.Kinds]float64) (most
 		}
 		for _, of := range Limited {
 			limit := l.Told[of]
-			if parts != nil && l.others != nil {
-				limit = l.others[of].leave(now, limit, parts[of])
+			if left && l.others != nil {
+				limit = l.others[of].leave(now, limit)
 			}
 			most.Told[of] = max(most.Told[of], limit)
 		}
@@ -382,7 +345,7 @@ func (s *state) foreignLocked(now time.Time) (most, limits Told) {
 			continue
 		}
 		for _, of := range Limited {
-			if n := l.others[of].foreign.uses(now); n > 0 && float64(n)*float64(limits[of]) >= float64(most[of])*float64(l.Told[of]) {
+			if n := l.others[of].uses(now); n > 0 && float64(n)*float64(limits[of]) >= float64(most[of])*float64(l.Told[of]) {
 				most[of] = n
 				limits[of] = l.Told[of]
 			}
@@ -395,11 +358,9 @@ func (s *state) foreignLocked(now time.Time) (most, limits Told) {
 func (s *state) othersLastLocked(now time.Time) (from time.Time, lasts time.Duration) {
 	for _, l := range s.limits {
 		for i := 0; l.others != nil && i < limits.Kinds; i++ {
-			for _, f := range []*foreign{&l.others[i].all, &l.others[i].foreign} {
-				if f.count(now) > 0 && f.toldAt.Add(f.toldFor).After(from.Add(lasts)) {
-					from = f.toldAt
-					lasts = f.toldFor
-				}
+			if f := &l.others[i]; f.count(now) > 0 && f.toldAt.Add(f.toldFor).After(from.Add(lasts)) {
+				from = f.toldAt
+				lasts = f.toldFor
 			}
 		}
 	}

@@ -185,7 +185,7 @@ func (s *Set) unheard(now time.Time, m *mover, r *Range) bool {
 func (s *Set) declare(now time.Time, of limits.Axis) bool {
 	for _, m := range s.Members {
 		m.mu.Lock()
-		l := m.largestLocked(now, nil)
+		l := m.largestLocked(now, false)
 		m.mu.Unlock()
 		if m.heeds != HeedFollow || l.Told[of] == 0 {
 			return false

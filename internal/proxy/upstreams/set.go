@@ -72,7 +72,6 @@ func New(list []Spec, before *Set) *Set {
 		m := &Member{Name: spec.Name, Account: spec.Account, Weight: spec.Weight, Order: spec.Order, own: spec.Own, heeds: spec.Heed, seed: affinity.SeedOf(spec.Name)}
 		for k := range m.inPool {
 			m.inPool[k] = 1
-			m.ofPools[k] = 1
 		}
 		if before != nil {
 			for _, old := range before.Members {
@@ -310,7 +309,7 @@ func (s *state) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.readyLocked(now, Scope{}, "")
-	l := s.largestLocked(now, nil)
+	l := s.largestLocked(now, false)
 	var since time.Time
 	if s.breaker.open {
 		since = s.breaker.since

@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,8 @@ type account struct {
 	limit    int64
 	gateways []*harness.Stack
 	models   []string // that tenants call
+	who      []tenants.Tenant
+	config   tenants.Config // of one pool
 
 	mu            sync.Mutex
 	rnd           *mathrand.Rand
@@ -59,7 +62,11 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools str
 	}
 	a.provider = testkit.Must(mock.New(setting))(t)
 	provider := http.Handler(a.provider)
-	if pools != onePool {
+	switch pools {
+	case onePool:
+	case wholeThrice:
+		a.models = []string{"m", "n", "o"}
+	default:
 		a.models = []string{"m", "n"}
 	}
 	if pools == limitsApart {
@@ -82,17 +89,16 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools str
 	if change != nil {
 		change(&pool)
 	}
-	var who []tenants.Tenant
 	for i, name := range []string{"small", "middle", "big"} {
-		who = append(who, harness.Tenant(name, 1<<i))
-		who[i].MaxWait = 10 * time.Minute
+		a.who = append(a.who, harness.Tenant(name, 1<<i))
+		a.who[i].MaxWait = 10 * time.Minute
 	}
 	store := memory.New(memory.Config{Fresh: true})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	for i := range gateways {
 		s := harness.New(t, harness.World{
-			Pool: pool, Tenants: who, Upstreams: map[string]http.Handler{"shared": provider}, Shared: gateways > 1,
+			Pool: pool, Tenants: a.who, Upstreams: map[string]http.Handler{"shared": provider}, Shared: gateways > 1,
 			Wrap: func(rt http.RoundTripper) http.RoundTripper { return &distant{rt, a} },
 			Tune: func(c *tenants.Config) {
 				c.Upstreams[1].Heed = heed
@@ -101,7 +107,10 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools str
 				if gateways > 1 {
 					c.Store = "redis://nowhere"
 				}
-				arrange(c, pools)
+				a.config = *c
+				if pools != addedPool {
+					arrange(c, pools)
+				}
 			},
 		})
 		a.gateways = append(a.gateways, s)
@@ -203,30 +212,42 @@ const (
 	twoNames    = "two pools, two names"                  // of which one calls the upstream by another name
 	limitsApart = "two pools, models of their own limits" // each as large
 	twinNames   = "one pool, two names"
+	wholeTwice  = "two pools, each the whole limit"
+	wholeNames  = "two pools, two names, each the whole limit"
+	wholeThrice = "three pools, each the whole limit"
+	addedPool   = "a second pool by a reload, each the whole limit"
 )
 
 // arrange changes a config of one pool.
 func arrange(c *tenants.Config, pools string) {
 	twin := c.Upstreams[1]
 	twin.Name = "twin"
+	c.Pools = slices.Clone(c.Pools)
 	p := &c.Pools[0]
 	second := *p
 	second.Name = "q"
 	second.Models = []string{"n"}
+	third := second
+	third.Name = "r"
+	third.Models = []string{"o"}
 	switch pools {
+	case onePool:
+		return
+	case twoNames, wholeNames:
+		c.Upstreams = append(c.Upstreams, twin)
+		second.Upstreams = []tenants.PoolUpstream{{Name: "twin", Weight: 1}}
 	case twinNames:
 		c.Upstreams = append(c.Upstreams, twin)
 		p.Upstreams = []tenants.PoolUpstream{{Name: "shared", Weight: 1}, {Name: "twin", Weight: 1}}
-	case twoNames:
-		c.Upstreams = append(c.Upstreams, twin)
-		second.Upstreams = []tenants.PoolUpstream{{Name: "twin", Weight: 1}}
-		fallthrough
-	case twoPools:
+		return
+	}
+	if pools == twoPools || pools == twoNames {
 		second.TPM /= 3
 		p.TPM -= second.TPM
-		fallthrough
-	case limitsApart:
-		c.Pools = append(c.Pools, second)
+	}
+	c.Pools = append(c.Pools, second)
+	if pools == wholeThrice {
+		c.Pools = append(c.Pools, third)
 	}
 }
 
@@ -355,6 +376,73 @@ func TestForeignUse(t *testing.T) {
 		if off := virtually(tenants.HeedOff); off.refused < 20*r.refused {
 			t.Errorf("%s: without heed %.1f of 1,000 calls are refused, with %.1f", name, off.refused, r.refused)
 		}
+	}
+}
+
+// TestForeign_Begins: while a pool uses up an account, others at it begin, which have the whole limit as well. The provider refuses hardly a call, and a
+// minute later they have their parts.
+func TestForeign_Begins(t *testing.T) {
+	for _, c := range []struct {
+		gateways, at int // at how many of them the others are called
+		pools        string
+		least        float64 // of what all get, the part that the others do
+	}{
+		{1, 1, wholeTwice, .4},
+		{3, 3, wholeTwice, .3},
+		{1, 1, addedPool, .4},
+		{1, 1, wholeThrice, .55},
+		{3, 2, wholeNames, .3},
+		{1, 1, limitsApart, .4},
+	}[:testkit.Rounds(2, 6)] {
+		testkit.Virtual(t, fmt.Sprintf("%d of %d gateways, %s", c.at, c.gateways, c.pools), func(t *testing.T) {
+			a := newAccount(t, 300_000, c.gateways, mock.Rolling, tenants.HeedLower, c.pools, nil)
+			ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
+			defer stop()
+			var callers sync.WaitGroup
+			got := map[bool]float64{}
+			counts := false
+			call := func(at *harness.Stack, tenant, model string) {
+				for ctx.Err() == nil {
+					if at.Call(ctx, tenant, accountBody(model)).Status != http.StatusOK {
+						time.Sleep(time.Second)
+						continue
+					}
+					a.mu.Lock()
+					if counts {
+						got[model == "m"]++
+					}
+					a.mu.Unlock()
+				}
+			}
+			begin := func(gateways int, models []string) {
+				for k := range 45 {
+					callers.Go(func() { call(a.gateways[k%gateways], a.who[k%3].Name, models[k%len(models)]) })
+				}
+			}
+			begin(c.gateways, a.models[:1])
+			time.Sleep(90 * time.Second)
+			if c.pools == addedPool {
+				arrange(&a.config, addedPool)
+				a.gateways[0].Apply(testkit.Must(tenants.Build(a.config, a.who))(t))
+			}
+			a.mu.Lock()
+			sent := a.sent
+			refused := a.refused
+			a.mu.Unlock()
+			begin(c.at, a.models[1:])
+			time.Sleep(time.Minute)
+			a.mu.Lock()
+			sent = a.sent - sent
+			refused = a.refused - refused
+			counts = true
+			a.mu.Unlock()
+			callers.Wait()
+			of := got[true] + got[false]
+			t.Logf("in the first minute %.0f of %.0f calls are refused; then others get %.2f of %.0f", refused, sent, got[false]/of, of)
+			if refused > .01*sent || got[false] < c.least*of {
+				t.Error("more are refused, or others get less, than there should be")
+			}
+		})
 	}
 }
 
