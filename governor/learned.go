@@ -121,19 +121,29 @@ func (p *pool) start(st *leaseState) {
 // cost now.
 func (p *pool) progress(now time.Time, h escrow.Handle, st *leaseState) {
 	var told escrow.Progress
-	if st.flowing {
+	if st.flowing() {
 		expect := p.outputs.Reach(&st.course.output, st.output)
 		told.Taken = p.weights.cost(Usage{Input: st.input, Output: st.output})
 		told.Expect = p.weights.cost(Usage{Input: st.input, Output: expect})
 		told.Taken = st.holds.belief.tokens(told.Taken)
 		told.Expect = st.holds.belief.tokens(told.Expect)
-		told.Speed = p.secondCost()
+		told.Speed = p.speedOf(now, st)
 	}
 	if p.rules.Concurrency > 0 {
 		age := now.Sub(st.since)
 		told.Run = p.boundRun(p.runs.Reach(&st.course.run, age.Milliseconds()), age)
 	}
 	p.escrow.Progress(now, h, told)
+}
+
+// speedOf is the cost of one second of a stream's output: its own once it has flowed for a second, else that of the pool's calls. Planned at
+// their mean, streams that are faster would exceed the limit.
+func (p *pool) speedOf(now time.Time, st *leaseState) int64 {
+	flows := now.Sub(st.flowed)
+	if flows < time.Second || st.output == 0 {
+		return p.secondCost()
+	}
+	return max(1, p.weights.cost(Usage{Output: st.output})*1000/flows.Milliseconds())
 }
 
 // While calls wait, running calls are looked at again after replanEvery: the longer a call has

@@ -206,10 +206,12 @@ func (l *Lease) progress(now time.Time, output int64) Record {
 		return Record{}
 	}
 	st := &p.leases[l.handle.Slot]
-	if !st.flowing && st.stream {
-		p.observe(now, st, st.input)
+	if !st.flowing() {
+		st.flowed = now
+		if st.stream {
+			p.observe(now, st, st.input)
+		}
 	}
-	st.flowing = true
 	st.output = output
 	l.g.queueDetail(Event{Kind: EventProgress, Call: st.holds.asked, Usage: Usage{Output: output}})
 	p.progress(now, l.handle, st)
@@ -238,7 +240,7 @@ func (l Lease) Remaining() time.Duration {
 	ran := now.Sub(st.since)
 	speed := float64(p.speed) / 1000
 	produced := int64(min(ran, longestRun).Seconds() * speed)
-	if st.flowing { // only streams report progress
+	if st.flowing() { // only streams report progress
 		produced = st.output
 		if produced > 0 && ran > 0 {
 			speed = float64(produced) / ran.Seconds()

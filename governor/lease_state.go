@@ -21,7 +21,7 @@ type leaseState struct {
 	interrupt Interrupter
 	since     time.Time // its dispatch or, while it waits, its arrival
 	output    int64     // tokens, as told by Progress
-	flowing   bool      // the first token was produced
+	flowed    time.Time // when the first token was told of; zero before
 
 	// For a limiter that learns from the call: whether the call is background, and the state of
 	// the pool at its dispatch.
@@ -29,9 +29,12 @@ type leaseState struct {
 	sight      slots.Sight
 }
 
+// flowing reports whether the first token was produced.
+func (st *leaseState) flowing() bool { return !st.flowed.IsZero() }
+
 // used is how many tokens a call has taken so far.
 func (st *leaseState) used() int64 {
-	if !st.flowing {
+	if !st.flowing() {
 		return 0
 	}
 	return st.input + st.output

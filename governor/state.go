@@ -225,7 +225,7 @@ func (p *pool) info(now time.Time, slot int, st *leaseState) LeaseInfo {
 	}
 	if st.waiter == nil {
 		info.State = "running"
-		if st.flowing && st.stream {
+		if st.flowing() && st.stream {
 			info.State = "streaming"
 		}
 	}
