@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // call is one call on its way: through the limits of its tenant, then budgets, then the pool. It is a value and no goroutine: it goes on as
@@ -173,11 +172,10 @@ func (c *call) conclude() {
 
 // arrive finds the call's tenant and pool, and opens its holds.
 func (c *call) arrive() progress {
-	tb := c.g.table
-	c.spot = tb.find(c.now, &c.req)
+	c.spot = c.g.table.find(c.now, &c.req)
 	switch {
 	case c.tenant == nil:
-		return c.refuse(refuseUnknown(c.req.Tenant, tb.tenants[terms.OwnerOf(c.req.Tenant)] == nil))
+		return c.refuse(c.refuseUnknown())
 	case c.g.Draining():
 		return c.refuse(refuseDraining(c.req.Tenant))
 	}
@@ -258,15 +256,14 @@ func (c *call) standInLine(why cause) progress {
 	k := &b.chain[len(b.holds)]
 	o := k.own
 	o.advance(c.now)
-	ends := why == gone || why == draining || why == lostAll
-	if h, ok := o.take(c.place, !ends); ok {
+	if h, ok := o.take(c.place, !why.ends()); ok {
 		b.holds = append(b.holds, h)
 		return c.to(atLimits)
 	}
 	deadline := later(c.may.until, c.place.least)
-	if ends || !c.now.Before(deadline) {
-		rej := o.giveUp(c.now, k, c.place, ends)
-		because(rej, why)
+	if why.ends() || !c.now.Before(deadline) {
+		rej := o.giveUp(c.now, k, c.place, why.ends())
+		c.because(rej, why)
 		c.leave()
 		return c.refuse(rej)
 	}

@@ -88,7 +88,7 @@ func (c *call) lackShare(rej *Refusal) progress {
 // hearGrant begins anew once a grant has come.
 func (c *call) hearGrant(why cause) progress {
 	if why != woken {
-		because(c.rej, why)
+		c.because(c.rej, why)
 		return decided
 	}
 	c.rej = nil
@@ -110,7 +110,7 @@ func (c *call) endPause(why cause) progress {
 		return c.again()
 	}
 	rej := c.refusedPaused(escrow.Queued)
-	because(rej, why)
+	c.because(rej, why)
 	return c.refuse(rej)
 }
 
@@ -243,7 +243,7 @@ func (c *call) quit(q *queued, st *leaseState, why cause) *Refusal {
 	*st = leaseState{}
 	rej := p.refusal(c.now, c.tenant.tenant, &q.call, ans)
 	p.settleShares(c.now, c.holds, Spend{})
-	because(rej, why)
+	c.because(rej, why)
 	return rej
 }
 

@@ -184,7 +184,7 @@ func (e *storeCall) stand(c *call, l lacking) *Refusal {
 
 // awaitTurn goes on when it is the call's turn to ask.
 func (c *call) awaitTurn(why cause) progress {
-	if why == gone || why == draining || why == lostAll {
+	if why.ends() {
 		return c.turnedAway(why)
 	}
 	e := c.store
@@ -249,7 +249,7 @@ func (c *call) turnedAway(why cause) progress {
 	if why == gone && c.g.Draining() {
 		why = draining
 	}
-	because(rej, why)
+	c.because(rej, why)
 	c.leave()
 	return c.refuse(rej)
 }

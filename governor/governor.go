@@ -126,7 +126,7 @@ func (g *Governor) Drain() {
 		return
 	}
 	close(g.drained)
-	g.line.wake(nil)
+	g.line.wake(func(*call) bool { return true })
 	g.queueDetail(Event{Kind: EventDrained})
 }
 

@@ -21,7 +21,7 @@ func (g *Governor) noteOutage(p *pool, now time.Time) {
 	was := p.outage.on
 	p.outage.on = p.lostAll(now)
 	if p.outage.on && !was {
-		g.line.wake(p)
+		g.line.wake(func(c *call) bool { return c.pool.pool == p })
 	}
 }
 

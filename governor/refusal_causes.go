@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/governor/refusal"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // Refusals are made in the files refusal*.go, and nowhere else: by one constructor for each cause, and
@@ -15,8 +16,8 @@ import (
 // refusals is a field of Refusal that a constructor fills in.
 
 // refuseUnknown refuses a call whose tenant does not exist, or may not use its pool, or that names no pool that exists.
-func refuseUnknown(tenant string, own bool) *Refusal {
-	return &Refusal{Reason: ReasonUnknown, Own: own, Tenant: tenant}
+func (c *call) refuseUnknown() *Refusal {
+	return &Refusal{Reason: ReasonUnknown, Own: c.g.table.tenants[terms.OwnerOf(c.req.Tenant)] == nil, Tenant: c.req.Tenant}
 }
 
 // refuseDraining refuses a call because the governor drains.
@@ -179,7 +180,7 @@ func (a *account) refuse(why Reason, used, asked int64, wait time.Duration) *Ref
 }
 
 // because overrides the reason of a refusal if the wait was broken off.
-func because(r *Refusal, why cause) {
+func (c *call) because(r *Refusal, why cause) {
 	switch why {
 	case gone:
 		r.Reason = ReasonCancelled
@@ -188,6 +189,8 @@ func because(r *Refusal, why cause) {
 		r.RetryAfter = refusal.DrainRetry
 	case lostAll:
 		*r = *refuseLost(r.Tenant)
+	case removed:
+		*r = *c.refuseUnknown()
 	}
 }
 

@@ -99,7 +99,7 @@ type seat struct {
 
 // Apply puts another configuration in force while calls run and wait. Whatever is still there by
 // name keeps its state: usage, tags, debt, kept places, leases, lines. Calls of tenants and
-// pools that are gone are served to their end. Zone, Clock, Journal, Past, Shared, SharedLimits,
+// pools that are gone are served to their end if they run or wait in a pool's queue, and refused if they wait for a limit of their tenant. Zone, Clock, Journal, Past, Shared, SharedLimits,
 // SharedSlots and Observer are ignored. On an error nothing is changed.
 func (g *Governor) Apply(cfg Config) error {
 	cfg.Shared = g.shared
@@ -114,6 +114,7 @@ func (g *Governor) Apply(cfg Config) error {
 	now = g.apply(now, cfg, &recall{tally: g.tally})
 	g.followAll(now)
 	g.review()
+	g.line.wake((*call).removed)
 	g.events.fresh = true
 	return nil
 }
@@ -382,6 +383,17 @@ func (v *tenantView) calls(p *poolView) bool { return !v.cfg.NoCalls && v.cfg.Ma
 // present reports whether they may come in its own name, or in that of a team.
 func (v *tenantView) present(p *poolView) bool {
 	return v.calls(p) || slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) })
+}
+
+// serves reports whether find has a spot for a request that is not Forced, and its tenant is not Barred. It makes no member.
+func (tb *table) serves(req *Request) bool {
+	owner, _, member := terms.CutMember(req.Tenant)
+	v := tb.tenants[owner]
+	p := tb.pools[req.Pool]
+	if v == nil || p == nil || v.cfg.Barred || member && v.cfg.Members == nil {
+		return false
+	}
+	return v.access[p.index].seat != nil
 }
 
 // spot is a tenant in a pool.

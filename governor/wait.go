@@ -58,7 +58,11 @@ const (
 	gone     // its caller went away
 	draining // the governor drains
 	lostAll  // an outage of its pool began
+	removed  // a reload took its place in the pool away
 )
+
+// ends reports whether the call cannot go, even if its turn has come.
+func (why cause) ends() bool { return why != woken && why != timedOut }
 
 // waiter is where a call waits for something. wake may be called any number of times.
 type waiter struct {
@@ -86,8 +90,20 @@ func (c *call) look() (why cause, over bool) {
 		return timedOut, true
 	case c.pool.outage.on && c.stage != listening:
 		return lostAll, true
+	case c.removed():
+		return removed, true
 	}
 	return woken, woke
+}
+
+// removed reports whether the call waits for what comes before its pool's queue, and has no place there any more. Who waits in the
+// queue is served.
+func (c *call) removed() bool {
+	switch c.stage {
+	case pausing, inALine, denied, lackingGrant:
+		return c.tenant.table != c.g.table && !c.g.table.serves(&c.req)
+	}
+	return false
 }
 
 // parked is a call that waits.
@@ -147,12 +163,10 @@ func (p *parked) resume() {
 	close(p.decided)
 }
 
-// wake has all calls go on that wait and are of a pool, or of any if that is nil, as they came.
-func (t *timeline) wake(of *pool) {
+// wake has all calls go on that wait and are some, as they came.
+func (t *timeline) wake(some func(*call) bool) {
 	list := slices.Collect(maps.Keys(t.parked))
-	if of != nil {
-		list = slices.DeleteFunc(list, func(p *parked) bool { return p.pool.pool != of })
-	}
+	list = slices.DeleteFunc(list, func(p *parked) bool { return !some(&p.call) })
 	slices.SortFunc(list, func(a, b *parked) int { return cmp.Compare(a.number, b.number) })
 	for _, p := range list {
 		p.wake()

@@ -56,6 +56,8 @@ type Tenant struct {
 	MaxWait time.Duration
 	// NoCalls says that no calls come in its own name: it is there for its teams.
 	NoCalls bool
+	// Barred says that whoever makes its calls lets none of them pass: those that wait for a limit are refused as unknown when it comes into force.
+	Barred bool `json:",omitempty"`
 	// Shadow admits its calls whatever the limits say. They are counted, and each lease tells
 	// whether it would have been refused (Lease.Would).
 	Shadow bool

@@ -311,6 +311,37 @@ func TestLife_BlockedMeanwhile(t *testing.T) {
 	}
 }
 
+// A call that waits for a limit of its tenant is stopped when the tenant is blocked or taken away, not when the limit has room.
+func TestLife_StoppedInLine(t *testing.T) {
+	snap := before.snapshot(t)
+	list := slices.Clone(snap.Tenants())
+	for i := range list {
+		list[i].RPM = 1
+		list[i].MaxWait = 2 * time.Minute
+	}
+	waits := testkit.Must(tenants.Build(*snap.Config(), list))(t)
+	others := slices.DeleteFunc(slices.Clone(list), func(t tenants.Tenant) bool { return t.Name == "acme" })
+	without := testkit.Must(tenants.Build(*snap.Config(), others))(t)
+	for code, stop := range map[string]func(*Controller) error{
+		ask.CodeTenantBlocked: func(c *Controller) error { return c.Override([]tenants.Override{{Tenant: "acme", RPM: new(int64(0))}}) },
+		ask.CodeKey:           func(c *Controller) error { return c.Apply(without) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctl := newControllerOf(t, waits)
+			begin(t, t.Context(), ctl, asked).Close()
+			time.AfterFunc(time.Second, func() { testkit.OK(t, stop(ctl)) })
+			var second Call
+			second.Begin(t.Context(), ctl, ctl.Policy(), "id")
+			f := second.Enter(Caller{Key: "acme"}, asked)
+			if f == nil || f.Code != code || second.Waited() != time.Second {
+				t.Errorf("%s: refused %+v after %v", code, f, second.Waited())
+			}
+			second.Close()
+			left(t, ctl)
+		})
+	}
+}
+
 // Shadow lets those pass whom the files block, and not those whom the operator does.
 func TestLife_BlockedShadow(t *testing.T) {
 	snap := before.snapshot(t)

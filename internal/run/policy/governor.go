@@ -26,6 +26,7 @@ func Governor(snap *tenants.Snapshot) governor.Config {
 	for i := range list {
 		t := tenant(&list[i])
 		t.NoCalls = !callable[i] // a tenant without a key is there for its teams
+		t.Barred = list[i].Blocked != nil
 		for _, j := range snap.PoolsOf(&list[i]) {
 			t.Pools = append(t.Pools, pools[j].Name)
 		}

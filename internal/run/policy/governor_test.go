@@ -78,7 +78,8 @@ func load(t *testing.T, config, policy string) *tenants.Snapshot {
 
 // No field of a pool's or tenant's rules is forgotten: a policy that sets each has none at zero.
 func TestGovernorIsGivenEveryField(t *testing.T) {
-	cfg := Governor(load(t, everything, everybody))
+	blocked := []tenants.Override{{Tenant: "acme", RPM: new(int64(0))}}
+	cfg := Governor(load(t, everything, everybody).WithOverrides(blocked))
 	if cfg.Zone.String() != "Europe/Paris" || cfg.Revision == "" {
 		t.Errorf("zone %v, revision %q", cfg.Zone, cfg.Revision)
 	}
