@@ -129,7 +129,9 @@
 //
 // None is held while waiting, or while an Observer, an Interrupt or a Journal is called; only where calls are recorded the Journal is
 // asked within the instant, because its answer is part of the decision. What goes over all tenants gives the lock back after each few
-// (breathe), where calls are recorded only those who look (blink). A panic under the lock keeps it. A test (internal/test/arch) holds the code against this.
+// (breathe), where calls are recorded only those who look (blink). A panic under the lock keeps it. Of the files only nine, such as acquire.go and
+// measure.go, use a lock, a context, a goroutine or the machine's clock; the others decide, and are told the time. Tests (internal/test/arch) hold the
+// code against this.
 //
 // A call is a value with a stage (call.go). It goes on as far as it can when it asks, and again when it is woken: by whoever makes room for
 // it, or at a time. All times are on one agenda (timeline.go), for the first of which there is a timer. There are no goroutines of this

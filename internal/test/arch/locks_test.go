@@ -422,3 +422,38 @@ func (c *code) used(x ast.Expr) types.Object {
 	}
 	return nil
 }
+
+// shellFiles are the files of the governor that have to do with locks, goroutines and the machine's clock.
+var shellFiles = []string{"acquire.go", "clock.go", "eventqueue.go", "governor.go", "interrupt.go", "limits.go", "lock.go", "measure.go", "request.go"}
+
+// What decides has no lock, context, goroutine or clock of its own: only the shell has.
+func TestLocks_WhatDecidesIsPure(t *testing.T) {
+	c := governorCode(t)
+	var impure []string
+	add := func(at token.Pos) { impure = append(impure, filepath.Base(c.fset.Position(at).Filename)) }
+	for id, used := range c.info.Uses {
+		switch used := used.(type) {
+		case *types.PkgName:
+			if slices.Contains([]string{"context", "runtime", "sync", "sync/atomic"}, used.Imported().Path()) {
+				add(id.Pos())
+			}
+		case *types.Func:
+			ticks := []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick"}
+			if slices.Contains(ticks, used.FullName()) {
+				add(id.Pos())
+			}
+		}
+	}
+	for _, d := range c.funcs {
+		ast.Inspect(d, func(n ast.Node) bool {
+			if n, ok := n.(*ast.GoStmt); ok {
+				add(n.Pos())
+			}
+			return true
+		})
+	}
+	slices.Sort(impure)
+	if got := slices.Compact(impure); !slices.Equal(got, shellFiles) {
+		t.Errorf("locks, contexts, goroutines or the machine's clock are used in %v, and the shell is %v", got, shellFiles)
+	}
+}
