@@ -140,10 +140,11 @@ func (p *pool) progress(now time.Time, h escrow.Handle, st *leaseState) {
 // their mean, streams that are faster would exceed the limit.
 func (p *pool) speedOf(now time.Time, st *leaseState) int64 {
 	flows := now.Sub(st.flowed)
-	if flows < time.Second || st.output == 0 {
+	flowed := st.output - st.early
+	if flows < time.Second || flowed <= 0 {
 		return p.secondCost()
 	}
-	return max(1, p.weights.cost(Usage{Output: st.output})*1000/flows.Milliseconds())
+	return max(1, p.weights.cost(Usage{Output: flowed})*1000/flows.Milliseconds())
 }
 
 // While calls wait, running calls are looked at again after replanEvery: the longer a call has

@@ -208,6 +208,7 @@ func (l *Lease) progress(now time.Time, output int64) Record {
 	st := &p.leases[l.handle.Slot]
 	if !st.flowing() {
 		st.flowed = now
+		st.early = output
 		if st.stream {
 			p.observe(now, st, st.input)
 		}

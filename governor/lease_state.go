@@ -22,6 +22,7 @@ type leaseState struct {
 	since     time.Time // its dispatch or, while it waits, its arrival
 	output    int64     // tokens, as told by Progress
 	flowed    time.Time // when the first token was told of; zero before
+	early     int64     // the output that was told of then
 
 	// For a limiter that learns from the call: whether the call is background, and the state of
 	// the pool at its dispatch.

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -185,7 +186,18 @@ func (g *Governor) Sign(number int, until time.Time) {
 	g.lock()
 	defer g.unlock()
 	g.queueTold(Told{Verb: signGood, Sign: number, Until: g.line.since(until)})
-	g.changes.signs[number] = until
+	g.sign(g.line.now, number, until)
+}
+
+func (g *Governor) sign(now time.Time, number int, until time.Time) {
+	if g.changes == nil {
+		return
+	}
+	signs := g.changes.signs
+	if _, known := signs[number]; !known { // what is over prolongs nothing
+		maps.DeleteFunc(signs, func(_ int, until time.Time) bool { return until.Before(now) })
+	}
+	signs[number] = until
 }
 
 func (o *ownLimits) allow(now, until time.Time, list []Grant) {

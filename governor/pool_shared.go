@@ -252,28 +252,30 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	if p == nil || p != s.find() {
 		return
 	}
-	rates := s.told(p, &grant)
-	s.g.queueTold(Told{Verb: ratesAllow, Pool: s.name, Pair: s.pair, Now: s.g.line.since(now), Rates: rates})
-	s.g.allowRates(p, s.pair, now, rates)
+	if s.pair != 0 { // the demand is the same, and so is the level
+		grant.Shares = nil
+	}
+	if s.g.recorded {
+		s.g.queueTold(Told{Verb: ratesAllow, Pool: s.name, Pair: s.pair, Now: s.g.line.since(now), Rates: s.told(p, &grant)})
+	}
+	s.g.allowRates(p, s.pair, now, &grant, s.tree.paths, s.era)
 }
 
-// allowRates puts a grant of a pair of a pool's axes in force.
-func (g *Governor) allowRates(p *pool, pair int, now time.Time, grant *ToldRates) {
+// allowRates puts a grant of a pair of a pool's axes in force, given the paths of nodes, and the limits for which it was asked.
+func (g *Governor) allowRates(p *pool, pair int, now time.Time, grant *PoolGrant, paths map[escrow.NodeID]string, era int) {
 	for i, x := range grant.Shares {
-		if p.tree.share(x.Path, x.PPM) {
+		if p.tree.share(paths[x.ID], x.PPM) {
 			p.measure.reshared = true
 		}
 		now = g.breathe(i, now)
 	}
-	for k, told := range grant.Allowances {
-		if told == nil || grant.Stale {
-			continue
+	for k, allowance := range grant.Allowances {
+		if allowance != nil && p.rates.era == era { // other limits may have come while others had the lock
+			p.rates.allowed[pair] = allowance.Since
+			p.rates.aloneUntil[pair] = time.Time{}
+			p.rates.alone = false
+			p.escrow.Allow(now, pairs[pair][k], p.cut(now, *allowance))
 		}
-		allowance := told.of(g.line)
-		p.rates.allowed[pair] = allowance.Since
-		p.rates.aloneUntil[pair] = time.Time{}
-		p.rates.alone = false
-		p.escrow.Allow(now, pairs[pair][k], p.cut(now, allowance))
 	}
 	if !p.cutOff(now) {
 		p.rates.learning = time.Time{}
@@ -282,7 +284,7 @@ func (g *Governor) allowRates(p *pool, pair int, now time.Time, grant *ToldRates
 		p.rates.elsewhere[pair] = elsewhere{*grant.Others, now}
 		p.rates.levels[pair] = grant.Level
 	}
-	if grant.Allowances != [2]*ToldAllowance{} {
+	if grant.Allowances != [2]*escrow.Allowance{} {
 		g.expectGrant(p, now)
 	}
 	g.pump(p, now)

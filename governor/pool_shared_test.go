@@ -56,6 +56,36 @@ func demanded(s *SharedPool) PoolDemand {
 	return d
 }
 
+// TestShared_LimitsComeAmongShares: a grant of many shares gives the lock back among them. Where other limits come into force meanwhile, its allowances
+// are of limits that are gone.
+func TestShared_LimitsComeAmongShares(t *testing.T) {
+	clock := &ticking{late: late{now: time.Unix(1_000_000, 0)}}
+	cfg := many(200, 1, 0)
+	cfg.Shared = true
+	cfg.Clock = clock
+	_, s := shared(t, cfg)
+	d, _ := s.Demand(clock.now)
+	var grant PoolGrant
+	for i, n := range d.Tree {
+		grant.Shares = append(grant.Shares, NodeShare{n.ID, int64(500_000 + i)})
+	}
+	grant.Allowances = tokensOnly(escrow.Allowance{Since: clock.now, Until: clock.now.Add(time.Minute), Level: 1000, Spent: d.Spent[escrow.Tokens]})
+	p := s.find()
+	taken := 0
+	clock.read = func() {
+		if taken++; taken == 2 { // as a configuration does
+			p.rates.era++
+		}
+	}
+	s.Allow(clock.now, grant)
+	if taken < 2 {
+		t.Fatal("the lock was not given back among the shares")
+	}
+	if !p.rates.allowed[0].IsZero() {
+		t.Error("an allowance of limits that are gone is in force")
+	}
+}
+
 // TestShared_Apply: shares stay with their places in the tree over changes of the
 // configuration, also where these come between a report and what follows from it.
 func TestShared_Apply(t *testing.T) {

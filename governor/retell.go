@@ -22,6 +22,9 @@ func (g *Governor) Retell(t *Told) {
 // meet takes in who has come into use.
 func (g *Governor) meet() *retold {
 	n := g.changes
+	if n == nil { // no limits are shared, and no calls ask
+		return &retold{}
+	}
 	if n.retold == nil {
 		n.retold = &retold{limits: map[int]*ownLimits{}, calls: map[uint64]*SharedCall{}}
 	}
@@ -45,6 +48,9 @@ func (g *Governor) retellCall(t *Told) {
 	c := g.meet().calls[t.Call]
 	if c == nil || c.state != asking {
 		return
+	}
+	if t.Verb != callNext {
+		delete(g.changes.retold.calls, t.Call)
 	}
 	now := g.line.at(t.Now)
 	switch t.Verb {
@@ -85,7 +91,7 @@ func (g *Governor) retell(t *Told) {
 	}
 	switch t.Verb {
 	case signGood:
-		g.changes.signs[t.Sign] = g.line.at(t.Until)
+		g.sign(now, t.Sign, g.line.at(t.Until))
 	case askedOf:
 		g.ask(now, t.Name)
 	}
@@ -101,7 +107,12 @@ func (p *pool) retellRates(g *Governor, t *Told) {
 	now := g.line.at(t.Now)
 	switch t.Verb {
 	case ratesAllow:
-		g.allowRates(p, t.Pair, now, t.Rates)
+		grant, paths := t.Rates.grant(g.line)
+		era := p.rates.era
+		if t.Rates.Stale {
+			era--
+		}
+		g.allowRates(p, t.Pair, now, &grant, paths, era)
 	case ratesStop:
 		g.stop(p, now)
 	case ratesLearn:

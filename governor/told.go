@@ -178,24 +178,33 @@ func (c *SharedCall) takeOf(t *ToldTake) Take {
 
 // told are the rates of a grant, as they hold whatever has changed since they were reported.
 func (s *SharedPool) told(p *pool, grant *PoolGrant) *ToldRates {
-	r := &ToldRates{Stale: p.rates.era != s.era, Others: grant.Others, Level: grant.Level}
+	r := &ToldRates{Stale: p.rates.era != s.era, Shares: make([]ToldNode, len(grant.Shares)), Others: grant.Others, Level: grant.Level}
 	for i, a := range grant.Allowances {
 		if a != nil {
 			r.Allowances[i] = &ToldAllowance{s.g.line.since(a.Since), s.g.line.since(a.Until), a.Level, a.Rate, a.Spent, a.Spare, a.Saved}
 		}
 	}
-	if s.pair != 0 { // the demand is the same, and so is the level
-		return r
-	}
-	for _, x := range grant.Shares {
-		r.Shares = append(r.Shares, ToldNode{s.tree.paths[x.ID], x.PPM})
+	for i, x := range grant.Shares {
+		r.Shares[i] = ToldNode{s.tree.paths[x.ID], x.PPM}
 	}
 	return r
 }
 
-// of is the allowance.
-func (a *ToldAllowance) of(t *timeline) escrow.Allowance {
-	return escrow.Allowance{Since: t.at(a.Since), Until: t.at(a.Until), Level: a.Level, Rate: a.Rate, Spent: a.Spent, Spare: a.Spare, Saved: a.Saved}
+// grant is the grant that told told, and the paths of its nodes.
+func (r *ToldRates) grant(t *timeline) (grant PoolGrant, paths map[escrow.NodeID]string) {
+	grant = PoolGrant{Others: r.Others, Level: r.Level}
+	for k, a := range r.Allowances {
+		if a != nil {
+			grant.Allowances[k] = &escrow.Allowance{Since: t.at(a.Since), Until: t.at(a.Until), Level: a.Level, Rate: a.Rate, Spent: a.Spent, Spare: a.Spare, Saved: a.Saved}
+		}
+	}
+	paths = make(map[escrow.NodeID]string, len(r.Shares))
+	for i, x := range r.Shares {
+		id := escrow.NodeID(i)
+		grant.Shares = append(grant.Shares, NodeShare{id, x.PPM})
+		paths[id] = x.Path
+	}
+	return grant, paths
 }
 
 // toldShares are the grants of the pool's budgets that count now.

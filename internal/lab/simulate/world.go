@@ -156,6 +156,7 @@ func (w *world) run(ctx context.Context, check int, done func(time.Duration)) er
 			if err := w.check(); err != nil {
 				return err
 			}
+			w.hear() // of what a look at the books let go on
 		}
 	}
 }
