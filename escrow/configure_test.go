@@ -221,3 +221,24 @@ func TestI8_ThePlaceKeepsItsWorthAsWeightsChange(t *testing.T) {
 		t.Errorf("I8: %d goes back, the place is worth %d", nd.passed, nd.over(nd.promised))
 	}
 }
+
+// A limit of few requests a minute hands out its rate though another limit changes all the time. Catches: the part of a request by which the
+// level has risen lost with each change.
+func TestConfigureOften(t *testing.T) {
+	cfg := Config{TPM: 60_000, RPM: 60, MaxQueue: 10}
+	p := New(t0, cfg)
+	leaf := p.Add(Root, Node{Weight: 1})
+	admitted := 0
+	for now := t0; now.Before(t0.Add(Window / 2)); now = now.Add(50 * time.Millisecond) {
+		if now.Sub(t0)%(250*time.Millisecond) == 0 {
+			cfg.TPM ^= 1
+			p.Configure(now, cfg)
+		}
+		if _, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{10, 1}}); ans.Verdict == Admitted {
+			admitted++
+		}
+	}
+	if admitted < 28 || admitted > 31 {
+		t.Errorf("%d calls are admitted in half a minute of 60 a minute", admitted)
+	}
+}

@@ -72,7 +72,10 @@ func newPace(now time.Time, limit, burst int64, ring *Ledger) pace {
 func (p *pace) resize(limit, burst int64) {
 	p.level = max(min(p.level, 0), p.level+limit-p.limit)
 	p.limit = limit
-	p.scale = max(1, min(1000, MaxLimit/limit))
+	if scale := max(1, min(1000, MaxLimit/limit)); scale != p.scale {
+		p.scale = scale
+		p.fraction = 0 // which is in its parts
+	}
 	p.base = max(1, limit/int64(Window/time.Second))
 	p.whole = burst
 	p.slow(p.part)
@@ -82,9 +85,7 @@ func (p *pace) resize(limit, burst int64) {
 func (p *pace) slow(part int64) {
 	p.part = part
 	p.burst = muldiv.Ceil(p.whole, part, WholePace)
-	p.level = min(p.level, p.burst)
-	p.fraction = 0
-	p.leadFraction = 0
+	p.fill()
 	p.rate = p.steady()
 	if p.granted {
 		p.follow()
@@ -217,6 +218,11 @@ func (p *pace) rise(micros int64) {
 	v := p.rate*micros + p.fraction
 	p.level += v / (windowMicros * p.scale)
 	p.fraction = v % (windowMicros * p.scale)
+	p.fill()
+}
+
+// fill lets the level rise no further than the burst.
+func (p *pace) fill() {
 	if p.level >= p.burst {
 		p.level = p.burst
 		p.fraction = 0
