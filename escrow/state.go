@@ -1,6 +1,9 @@
 package escrow
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // AxisState describes one axis of a pool. If the axis has no limit, all
 // of it is zero.
@@ -54,6 +57,11 @@ func (p *Pool) Waiting() int { return int(p.waiting()) }
 func (p *Pool) Queued() (ofInteractive, ofBackground int) {
 	n := &p.nodes[Root]
 	return int(n.queued[interactive]), int(n.queued[background])
+}
+
+// Expected reports whether callers wait, or those of kept places will be back: they were told a time that is still to come. O(tickets).
+func (p *Pool) Expected() bool {
+	return p.waiting() > 0 || slices.ContainsFunc(p.tickets.ends, func(x item) bool { return p.now < p.entries[x.id].told+lateAfter })
 }
 
 // Top is the node below Root that a node is, or is below.

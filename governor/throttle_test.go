@@ -267,3 +267,33 @@ func TestInterrupt_Gone(t *testing.T) {
 		one.Wait()
 	})
 }
+
+// Calls wait for more of a limit while some are in line, or will be back when they were told to, but not while nothing is handed out.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", TPM: 60_000, Burst: time.Second, MaxQueue: 10, TicketWait: 10 * time.Second}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Minute}, {Name: "none", Weight: 1}},
+		})
+		want := func(what string, waits bool) {
+			t.Helper()
+			if g.Waits("p") != waits {
+				t.Errorf("%s: they wait is %v", what, !waits)
+			}
+		}
+		want("at first", false)
+		admitted(t, g, demand("a", 3000))
+		_, rej := Refused(g.Acquire(t.Context(), demand("none", 1000)))
+		want("one is told to come back", true)
+		time.Sleep(rej.RetryAfter + 2*time.Second)
+		want("it has not come", false)
+		admitted(t, g, demand("a", 5000))
+		go func() { _, _ = g.Acquire(t.Context(), demand("a", 1000)) }()
+		synctest.Wait()
+		want("one is in line", true)
+		g.Throttle("p", []Cut{{Part: Whole, Until: time.Now().Add(20 * time.Second)}})
+		want("nothing is handed out", false)
+		time.Sleep(time.Minute)
+		want("it went", false)
+	})
+}

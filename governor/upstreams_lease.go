@@ -76,7 +76,7 @@ func (g *Governor) Used(pool, upstream string) (used limits.Cost) {
 	return used
 }
 
-// Waits reports whether calls wait for more of a pool's limits a minute.
+// Waits reports whether calls wait for more of a pool's limits a minute, or will be back for it.
 func (g *Governor) Waits(pool string) bool {
 	now := g.look()
 	defer g.unlock()
@@ -85,8 +85,7 @@ func (g *Governor) Waits(pool string) bool {
 		return false
 	}
 	s := v.escrow.State(now)
-	first, later := v.escrow.Queued()
-	return first+later > 0 && (s.Slots == 0 || s.Running < s.Slots)
+	return v.escrow.Expected() && !s.Held.After(now) && (s.Slots == 0 || s.Running < s.Slots)
 }
 
 // Upstream is the name of the upstream at which the call is counted, and to which it must go; "" if the pool's upstreams have no

@@ -82,9 +82,14 @@ func (g *Gateway) Watch(ctx context.Context) error {
 func (g *Gateway) shareAccounts(w *world) (pools []*poolSide) {
 	for _, a := range w.accounts {
 		if len(a.Pools) == 1 {
+			a.Share(time.Now(), nil)
 			continue
 		}
-		a.Share(time.Now(), g.claims(w, a))
+		claims := g.claims(w, a)
+		for i, at := range a.Pools {
+			claims[i].Waits = g.gov.Waits(w.pools[at.Pool].Name)
+		}
+		a.Share(time.Now(), claims)
 		for _, at := range a.Pools {
 			pools = append(pools, w.pools[at.Pool])
 		}
@@ -151,11 +156,11 @@ func (g *Gateway) look(pool *poolSide, m *upstreams.Member, model string, left *
 	return news
 }
 
-// claims are those of the pools at an account.
+// claims are what the pools at an account have used.
 func (g *Gateway) claims(w *world, a *upstreams.Account) (all []upstreams.Claim) {
 	for _, at := range a.Pools {
 		p := w.pools[at.Pool]
-		c := upstreams.Claim{Waits: g.gov.Waits(p.Name)}
+		var c upstreams.Claim
 		for i, m := range at.Members {
 			if i > 0 && !p.set.Limited() { // the use of each is that of the whole pool
 				continue

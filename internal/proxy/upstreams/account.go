@@ -135,35 +135,38 @@ func (a *Account) Look(now time.Time, pool int, m *Member, model string, left *R
 	own := claims[pool].Used
 	for k := range left {
 		for i := range claims {
-			a.looks[i].own[k].note(now, max(0, claims[i].Used[k]))
+			if used := claims[i].Used[k]; used >= 0 {
+				a.looks[i].own[k].note(now, used)
+			}
+		}
+		if own[k] < 0 {
+			continue
 		}
 		if l := left[k]; l.Limit > 0 && (l.Left > 0 || refused) {
-			a.compareLocked(now, pool, limits.Axis(k), l, m.way(now, model, limits.Axis(k)))
+			a.compareLocked(now, pool, limits.Axis(k), l, m.way(now, model, limits.Axis(k)), claims)
 		}
-		for i := range claims {
-			if i != pool && own[k] >= 0 && a.togetherLocked(pool, i, limits.Axis(k)) {
-				own[k] += claims[i].Used[k]
-				if claims[i].Used[k] < 0 {
-					own[k] = -1
-				}
+		for i, c := range claims {
+			if i != pool && c.Used[k] >= 0 && a.togetherLocked(pool, i, limits.Axis(k)) {
+				own[k] += c.Used[k]
 			}
 		}
 	}
 	return m.Look(now, model, left, own, late, refused)
 }
 
-// compareLocked compares a look at a limit with those of other pools.
-func (a *Account) compareLocked(now time.Time, pool int, k limits.Axis, l Left, way way) {
+// compareLocked compares a look at a limit with those of other pools whose use is known.
+func (a *Account) compareLocked(now time.Time, pool int, k limits.Axis, l Left, way way, claims []Claim) {
 	is := &a.looks[pool]
 	one := look{l.minute(l.Limit), l.minute(l.Limit - l.Left), now}
 	is.last[k] = one
 	is.way[k] = way
-	most := one.limit / apartBy
 	for i := range a.looks {
-		if i == pool {
+		if i == pool || claims[i].Used[k] < 0 {
 			continue
 		}
 		other := &a.looks[i]
+		onTheWay := l.minute(is.own[k].since(0) + other.own[k].since(0)) // perhaps not counted by both yet
+		most := one.limit/apartBy + max(0, onTheWay)
 		least := one.used
 		differ := false
 		same := now.Sub(other.last[k].at) < sameTime
@@ -201,7 +204,9 @@ func (a *Account) Share(now time.Time, claims []Claim) {
 	for i := range a.Pools {
 		var most Told
 		for k := range most {
-			most[k] = a.shareLocked(i, limits.Axis(k), rooms, claims)
+			if len(a.Pools) > 1 { // else what a share was is over
+				most[k] = a.shareLocked(i, limits.Axis(k), rooms, claims)
+			}
 		}
 		for _, m := range a.Pools[i].Members {
 			m.share(now, most)
@@ -226,29 +231,34 @@ func (p *PoolAt) room(now time.Time) (room Told) {
 // each that waits has its part, and so has the pool if its calls come to wait. While some use more than theirs, what is free is for what the others lack.
 func (a *Account) shareLocked(pool int, k limits.Axis, rooms []Told, claims []Claim) int64 {
 	is := &a.looks[pool]
+	own := claims[pool].Used[k]
+	if own < 0 {
+		return 0
+	}
 	room := rooms[pool][k]
 	looks := min(room, 1) // in room
 	waits := func(i int) bool {
-		return i == pool || claims[i].Waits && is.off[i][k] < 0
+		return i == pool || claims[i].Waits && claims[i].Used[k] >= 0 && is.off[i][k] < 0
 	}
 	free := int64(0)
-	idle := int64(0) // used by those that do not wait
-	known := true
+	idle := int64(0)         // used by those that do not wait
 	all, waiting := 0.0, 0.0 // parts
 	for i, c := range claims {
-		if !a.togetherLocked(pool, i, k) {
+		if c.Used[k] < 0 || !a.togetherLocked(pool, i, k) { // what is not known looks like use by others
 			continue
 		}
 		switch theirs := rooms[i][k]; {
 		case theirs == 0 || is.off[i][k] >= 0:
-			room = cmp.Or(room, theirs)
+			if room == 0 {
+				room = theirs
+				looks = min(theirs, 1)
+			}
 		case is.way[k] == bucket: // tells of others only while there is too little
 			room = min(cmp.Or(room, theirs), theirs)
 		default: // each has an estimate of its own of what others use
 			room += theirs
 			looks++
 		}
-		known = known && c.Used[k] >= 0
 		free -= c.Used[k]
 		all += a.Pools[i].part[k]
 		if waits(i) {
@@ -257,11 +267,13 @@ func (a *Account) shareLocked(pool int, k limits.Axis, rooms []Told, claims []Cl
 			idle += c.Used[k]
 		}
 	}
-	if room == 0 || !known {
+	if room == 0 {
 		return 0
 	}
 	room /= max(1, looks)
 	free += room
+	step := max(1, room/newsPart) // so that limits move less often
+	idle += (step - idle%step) % step
 	fair := func(i int) int64 { return int64(float64(room-idle) * a.Pools[i].part[k] / waiting) }
 	lacking := int64(0)
 	for i, c := range claims {
@@ -269,14 +281,13 @@ func (a *Account) shareLocked(pool int, k limits.Axis, rooms []Told, claims []Cl
 			lacking += max(0, fair(i)-c.Used[k])
 		}
 	}
-	own := claims[pool].Used[k]
 	most := fair(pool)
 	switch lacks := most - own; {
 	case lacks >= 0 && free > room/plenty && waiting == a.Pools[pool].part[k]:
 		most = room
 	case lacks > 0 && lacking-free > room/newsPart:
 		most = own + int64(float64(max(0, free))*float64(lacks)/float64(lacking))
-		most -= most % max(1, room/newsPart) // so that it is told less often
+		most -= most % step
 	}
 	return max(most, int64(float64(room)*a.Pools[pool].part[k]/all/least), 1)
 }

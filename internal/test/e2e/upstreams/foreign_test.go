@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -42,14 +43,17 @@ type account struct {
 	sent, refused float64 // calls
 }
 
-const accountCall = 500 // tokens of a call
+const (
+	accountCall = 500              // tokens of a call
+	patient     = 10 * time.Minute // how long most tenants wait
+)
 
 func accountBody(model string) string {
 	return `{"model":"` + model + `","messages":[{"role":"user","content":"` + strings.Repeat("word ", 372) + `"}],"max_tokens":100,"mock":{"output_tokens":30}}`
 }
 
 // newAccount has three tenants of weights 4, 2 and 1 at each gateway.
-func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools string, change func(*tenants.Pool)) *account {
+func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools string, change func(*tenants.Pool), wait time.Duration) *account {
 	a := &account{limit: limit, models: []string{"m"}, rnd: mathrand.New(mathrand.NewPCG(1, 2))}
 	setting := mock.Config{TPM: limit, Minute: minute, FirstToken: 200 * time.Millisecond, TokensPerSecond: 100}
 	kind := tenants.OpenAI
@@ -91,7 +95,7 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools str
 	}
 	for i, name := range []string{"small", "middle", "big"} {
 		a.who = append(a.who, harness.Tenant(name, 1<<i))
-		a.who[i].MaxWait = 10 * time.Minute
+		a.who[i].MaxWait = wait
 	}
 	store := memory.New(memory.Config{Fresh: true})
 	ctx, stop := context.WithCancel(t.Context())
@@ -361,7 +365,7 @@ func TestForeignUse(t *testing.T) {
 		name := fmt.Sprintf("%d gateways, %s, %.0f %%, %s", c.gateways, c.minute, 100*c.part, c.pools)
 		virtually := func(heed string) (r accountFigures) {
 			testkit.Virtual(t, name+", "+heed, func(t *testing.T) {
-				r = newAccount(t, 300_000, c.gateways, c.minute, heed, c.pools, nil).run(t.Context(), c.part)
+				r = newAccount(t, 300_000, c.gateways, c.minute, heed, c.pools, nil, patient).run(t.Context(), c.part)
 			})
 			t.Logf("%s, %s: of 1,000 calls %.1f are refused, %.1f %% unused, others got %.0f %%, shares are off by %.1f %%", name, heed, r.refused, 100*r.unused, 100*r.theirs, 100*r.off)
 			return r
@@ -386,16 +390,18 @@ func TestForeign_Begins(t *testing.T) {
 		gateways, at int // at how many of them the others are called
 		pools        string
 		least        float64 // of what all get, the part that the others do
+		wait         time.Duration
 	}{
-		{1, 1, wholeTwice, .4},
-		{3, 3, wholeTwice, .3},
-		{1, 1, addedPool, .4},
-		{1, 1, wholeThrice, .55},
-		{3, 2, wholeNames, .3},
-		{1, 1, limitsApart, .4},
-	}[:testkit.Rounds(2, 6)] {
-		testkit.Virtual(t, fmt.Sprintf("%d of %d gateways, %s", c.at, c.gateways, c.pools), func(t *testing.T) {
-			a := newAccount(t, 300_000, c.gateways, mock.Rolling, tenants.HeedLower, c.pools, nil)
+		{1, 1, wholeTwice, .4, patient},
+		{3, 3, wholeTwice, .3, patient},
+		{1, 1, wholeTwice, .4, 0},
+		{1, 1, addedPool, .4, patient},
+		{1, 1, wholeThrice, .55, patient},
+		{3, 2, wholeNames, .3, patient},
+		{1, 1, limitsApart, .4, patient},
+	}[:testkit.Rounds(3, 7)] {
+		testkit.Virtual(t, fmt.Sprintf("%d of %d gateways, %s, max_wait %v", c.at, c.gateways, c.pools, c.wait), func(t *testing.T) {
+			a := newAccount(t, 300_000, c.gateways, mock.Rolling, tenants.HeedLower, c.pools, nil, c.wait)
 			ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
 			defer stop()
 			var callers sync.WaitGroup
@@ -403,8 +409,9 @@ func TestForeign_Begins(t *testing.T) {
 			counts := false
 			call := func(at *harness.Stack, tenant, model string) {
 				for ctx.Err() == nil {
-					if at.Call(ctx, tenant, accountBody(model)).Status != http.StatusOK {
-						time.Sleep(time.Second)
+					if answer := at.Call(ctx, tenant, accountBody(model)); answer.Status != http.StatusOK {
+						seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+						time.Sleep(time.Duration(max(1, seconds)) * time.Second)
 						continue
 					}
 					a.mu.Lock()
@@ -460,7 +467,7 @@ func TestAzurePace(t *testing.T) {
 		{3, mock.AzureSecond, 150, .3}, // each may hand out in a second what the others do
 	}[:testkit.Rounds(3, 4)] {
 		testkit.Virtual(t, fmt.Sprint(c.gateways, " ", c.minute), func(t *testing.T) {
-			a := newAccount(t, 300_000, c.gateways, c.minute, tenants.HeedLower, onePool, func(p *tenants.Pool) { p.HeadroomPPM = 10_000 })
+			a := newAccount(t, 300_000, c.gateways, c.minute, tenants.HeedLower, onePool, func(p *tenants.Pool) { p.HeadroomPPM = 10_000 }, patient)
 			time.Sleep(3700 * time.Millisecond) // in the middle of a window
 			const crowds = 5
 			served := 0

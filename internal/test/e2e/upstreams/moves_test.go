@@ -44,7 +44,7 @@ func TestLimitsMove(t *testing.T) {
 			a := newAccount(t, 300_000, c.gateways, mock.Rolling, c.heed, onePool, func(p *tenants.Pool) {
 				p.TPM = 100_000
 				p.Ranges[terms.Tokens] = tenants.Range{Max: 900_000, Adaptive: c.law}
-			})
+			}, patient)
 			began := time.Now()
 			off := 0.0
 			watched := make(chan struct{})
