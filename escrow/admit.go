@@ -24,6 +24,10 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	if ticket >= 0 {
 		p.tell(ticket, ans.Wait)
 	}
+	if ans.Verdict == TooLong {
+		whole, _ := Told(min(ans.Wait, Window))
+		p.expected = max(p.expected, p.now+int64(whole/time.Microsecond)+lateAfter)
+	}
 	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
 	p.sentAway(&c, &e, ticket, ans.Ticket)
 	if !ans.Ticket && c.Claim.Retry != RetryAgain { // else it was counted when it was refused before

@@ -99,9 +99,11 @@ type Pool struct {
 	axes  [Rolling]axisBooks
 	tree
 	tickets tickets
-	told    []told // by leaf: see Account
-	mark    int64  // see Mark
-	idle    [Rolling]idleness
+	// expected is until when a caller is expected who was told to come back, but no longer than for a Window, in µs of the pool.
+	expected int64
+	told     []told // by leaf: see Account
+	mark     int64  // see Mark
+	idle     [Rolling]idleness
 
 	upstreams Upstreams // nil if they have no limits of their own
 	// passed is the upstreams for which calls waited that the last Pump passed over; everywhere if others wait as well.

@@ -1,9 +1,6 @@
 package escrow
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // AxisState describes one axis of a pool. If the axis has no limit, all
 // of it is zero.
@@ -59,10 +56,8 @@ func (p *Pool) Queued() (ofInteractive, ofBackground int) {
 	return int(n.queued[interactive]), int(n.queued[background])
 }
 
-// Expected reports whether callers wait, or those of kept places will be back: they were told a time that is still to come. O(tickets).
-func (p *Pool) Expected() bool {
-	return p.waiting() > 0 || slices.ContainsFunc(p.tickets.ends, func(x item) bool { return p.now < p.entries[x.id].told+lateAfter })
-}
+// Expected reports whether callers wait, or will be back: they were told a time that is still to come, or were told it within the last Window.
+func (p *Pool) Expected() bool { return p.waiting() > 0 || p.now < p.expected }
 
 // Top is the node below Root that a node is, or is below.
 func (p *Pool) Top(i NodeID) NodeID {
