@@ -25,8 +25,7 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 		p.tell(ticket, ans.Wait)
 	}
 	if ans.Verdict == TooLong {
-		whole, _ := Told(min(ans.Wait, Window))
-		p.expected = max(p.expected, p.now+int64(whole/time.Microsecond)+lateAfter)
+		p.expected = max(p.expected, p.back(min(ans.Wait, Window))+lateAfter)
 	}
 	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
 	p.sentAway(&c, &e, ticket, ans.Ticket)

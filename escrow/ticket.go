@@ -77,9 +77,15 @@ func (p *Pool) asTold(t *entry) bool {
 
 // tell notes that the caller of ticket n is told to come back after wait.
 func (p *Pool) tell(n int32, wait time.Duration) {
-	whole, due := Told(wait)
-	p.entries[n].told = p.now + int64(whole/time.Microsecond)
+	_, due := Told(wait)
+	p.entries[n].told = p.back(wait)
 	p.entries[n].due = p.now + int64(due/time.Microsecond)
+}
+
+// back is when a caller comes back that is told now to wait, in µs of the pool.
+func (p *Pool) back(wait time.Duration) int64 {
+	whole, _ := Told(wait)
+	return p.now + int64(whole/time.Microsecond)
 }
 
 // Told is how long a caller stays away that is told to wait, in whole seconds as Retry-After has it, and after which time it

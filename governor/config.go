@@ -78,7 +78,7 @@ type Config struct {
 	// Recorded makes all decisions a function of what the Observer is told: another governor that
 	// is told the same at the same times (see Ask) decides the same. Decisions are then made one
 	// after the other over all pools, each in an instant of its own, after which the Observer
-	// is called. Of limits that are shared it is told the grants, too (see Governor.Retell).
+	// is called. Where limits are shared, the Observer is told of their grants as well (see Governor.Retell).
 	Recorded bool
 	// Detailed has the Observer told of the events from EventStarted on, too, as Recorded does,
 	// but makes nothing of it: calls are decided as they would be. Who tells another governor

@@ -129,9 +129,8 @@
 //
 // None is held while waiting, or while an Observer, an Interrupt or a Journal is called; only where calls are recorded the Journal is
 // asked within the instant, because its answer is part of the decision. What goes over all tenants gives the lock back after each few
-// (breathe), where calls are recorded only those who look (blink). A panic under the lock keeps it. Of the files only nine, such as acquire.go and
-// measure.go, use a lock, a context, a goroutine or the machine's clock; the others decide, and are told the time. Tests (internal/test/arch) hold the
-// code against this.
+// (breathe), where calls are recorded only those who look (blink). A panic under the lock keeps it. Only nine files, such as acquire.go, use a
+// lock, a context, a goroutine or the machine's clock; the others decide, and are told the time. Tests of internal/test/arch hold the code against this.
 //
 // A call is a value with a stage (call.go). It goes on as far as it can when it asks, and again when it is woken: by whoever makes room for
 // it, or at a time. All times are on one agenda (timeline.go), for the first of which there is a timer. There are no goroutines of this
@@ -149,8 +148,8 @@
 // does not. Of what happens under the lock an event is queued, and delivered when that is free
 // (eventqueue.go). A governor that is Recorded has an exact timeline, so that what its
 // Observer is told is enough to make the same decisions again: an instant lasts as long as the lock is held,
-// and no two are at the same time. What other processes leave of a limit it is told, too (told.go), and Retell tells it again. A governor
-// that is Detailed reports its calls, one by one in order, and decides as it would without.
+// and no two are at the same time. The grants of limits that other processes share are events as well (told.go), and Retell tells another governor of
+// them. A governor that is Detailed reports its calls, one by one in order, and decides as it would without.
 //
 // # What it is not
 //

@@ -26,7 +26,7 @@ const (
 // A governor that is Recorded or Detailed reports these too; together they are all that it was told: it
 // started, a call asked, its caller went away, it has produced so much, the governor was drained,
 // the upstream refused the call for want of capacity or did not answer it in time, the call went on to another upstream, the servers of a pool with an
-// adaptive limit told their load, the upstream failed the call, and, if it is Recorded, whoever shares its limits told it something.
+// adaptive limit told their load, the upstream failed the call. A governor that is Recorded also reports what it was told of grants.
 const (
 	EventStarted EventKind = iota + EventKind(NumEventKinds)
 	EventAsked
@@ -81,9 +81,9 @@ type Event struct {
 	// Revision names the Config now in force, and Config is that.
 	Revision string
 	Config   *Config
-	// Told is what whoever shares limits with other processes told.
+	// Told is a grant, or something else that the governor was told of limits that other processes share.
 	Told *Told
-	// Past is what a governor that starts remembers, if anything.
+	// Past is the memory of a governor that starts; nil if it has none.
 	Past *PastState
 }
 
