@@ -15,7 +15,7 @@ func (c *call) enterPool() progress {
 	c.register()
 	p := c.pool.pool
 	seat := c.access.seat
-	if seat.left() {
+	if seat.left() || c.unplaced() { // while the store was asked
 		c.leave()
 		return c.again()
 	}

@@ -189,7 +189,7 @@ func (c *call) because(r *Refusal, why cause) {
 		r.RetryAfter = refusal.DrainRetry
 	case lostAll:
 		*r = *refuseLost(r.Tenant)
-	case removed:
+	case unplaced:
 		*r = *c.refuseUnknown()
 	}
 }

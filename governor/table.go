@@ -98,9 +98,13 @@ type seat struct {
 }
 
 // Apply puts another configuration in force while calls run and wait. Whatever is still there by
-// name keeps its state: usage, tags, debt, kept places, leases, lines. Calls of tenants and
-// pools that are gone are served to their end if they run or wait in a pool's queue, and refused if they wait for a limit of their tenant. Zone, Clock, Journal, Past, Shared, SharedLimits,
-// SharedSlots and Observer are ignored. On an error nothing is changed.
+// name keeps its state: usage, tags, debt, kept places, leases, lines.
+//
+// A call whose tenant or pool is gone is served to its end if it runs or waits in the pool's queue. If it waits for anything before
+// that (a limit of its tenant or of one above, a grant of a budget, a Pause), it is refused at once with ReasonUnknown, and what it holds is given
+// back. If it waits for the store's answer, it hears that first. The same holds if its tenant is Barred.
+//
+// Zone, Clock, Journal, Past, Shared, SharedLimits, SharedSlots and Observer are ignored. On an error nothing is changed.
 func (g *Governor) Apply(cfg Config) error {
 	cfg.Shared = g.shared
 	cfg.SharedSlots = g.sharedSlots
@@ -114,7 +118,7 @@ func (g *Governor) Apply(cfg Config) error {
 	now = g.apply(now, cfg, &recall{tally: g.tally})
 	g.followAll(now)
 	g.review()
-	g.line.wake((*call).removed)
+	g.line.wake((*call).mustLeave)
 	g.events.fresh = true
 	return nil
 }

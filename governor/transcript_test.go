@@ -2,9 +2,11 @@ package governor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -60,6 +62,14 @@ type transcript struct {
 	names  map[uint64]string // of calls, by number
 	leave  map[string]func()
 	asked  map[string]*SharedCall
+	stops  map[uint64]stop // of calls that wait, by number
+}
+
+// stop is what a call waits for: its stage, and the line in which it stands or its question.
+type stop struct {
+	stage stage
+	line  *inLine
+	store *storeCall
 }
 
 // failing is a journal that keeps nothing, or fails.
@@ -232,7 +242,7 @@ func (x *transcript) Observe(e Event) {
 		end := fmt.Sprintf("%s is %s after %v: %d+%d", x.names[e.Call], e.Ending, e.Ran, e.Usage.Input, e.Usage.Output)
 		x.came = slices.Insert(x.came, 0, end) // what follows of it is told within the instant, and so before
 	case EventApplied:
-		x.tell("the configuration is in force")
+		x.came = slices.Insert(x.came, 0, "the configuration is in force") // likewise
 	case EventThrottled:
 		x.tell(fmt.Sprintf("%d cuts of %s are in force", len(e.Cuts), e.Request.Pool))
 	}
@@ -256,11 +266,6 @@ func (x *transcript) ask(id string, words []string) {
 		}
 		x.tell(fmt.Sprintf("%s is admitted%s%s", id, waited(l.Waited), what))
 	})
-	for p := range x.g.line.parked {
-		if x.names[p.number] == id {
-			x.tell(fmt.Sprintf("%s waits %s, and looks again at %v", id, places[p.stage], p.until.Sub(x.began).Round(time.Millisecond)))
-		}
-	}
 }
 
 func waited(d time.Duration) string {
@@ -270,11 +275,34 @@ func waited(d time.Duration) string {
 	return fmt.Sprint(" after ", d.Round(time.Millisecond))
 }
 
-// places say where a call of a stage waits.
-var places = [...]string{
-	pausing: "because it can go nowhere yet", inALine: "in line for a limit of its tenant", listening: "for the store's answer",
-	denied: "in line for a limit that the store refused", lackingGrant: "for a grant of the pool's budget", inQueue: "in the pool's queue",
+// place says where a call waits.
+func (x *transcript) place(c *call) string {
+	switch c.stage {
+	case pausing:
+		return "because it can go nowhere yet, until " + x.when(c.until)
+	case inALine:
+		return "in line for a limit of " + whose(c.holds.chain[len(c.holds.holds)].own) + x.patience(c.until, later(c.may.until, c.place.least))
+	case listening:
+		return "for the store's answer, until " + x.when(c.until)
+	case denied:
+		return "in line for a limit of " + whose(c.store.in.own) + ", which the store refused" + x.patience(c.until, c.store.deadline)
+	case lackingGrant:
+		return "for a grant of the pool's budget" + x.patience(c.until, c.until)
+	}
+	return "in the pool's queue" + x.patience(c.until, c.until)
 }
+
+func whose(o *ownLimits) string { return (&SharedLimits{own: o}).Owner() }
+
+// patience says when a call that waits looks again, or gives up if it has come by no change before.
+func (x *transcript) patience(until, deadline time.Time) string {
+	if until.Before(deadline) {
+		return ", and looks again at " + x.when(until)
+	}
+	return ", and gives up at " + x.when(until)
+}
+
+func (x *transcript) when(at time.Time) string { return at.Sub(x.began).Round(time.Millisecond).String() }
 
 // do does what a line says.
 func (x *transcript) do(verb string, words []string) {
@@ -335,8 +363,17 @@ func (x *transcript) doShared(verb string, words []string) {
 	}
 }
 
-// look tells what the governor wants of the store.
+// look tells which calls wait for something else than before, and what the governor wants of the store.
 func (x *transcript) look() {
+	list := slices.SortedFunc(maps.Keys(x.g.line.parked), func(a, b *parked) int { return cmp.Compare(a.number, b.number) })
+	places := map[uint64]stop{}
+	for _, p := range list {
+		places[p.number] = stop{p.stage, p.place, p.store}
+		if places[p.number] != x.stops[p.number] {
+			x.tell(x.names[p.number] + " waits " + x.place(&p.call))
+		}
+	}
+	x.stops = places
 	for _, c := range x.g.SharedCalls() {
 		id := x.names[c.holds.asked]
 		x.asked[id] = c

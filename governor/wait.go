@@ -58,7 +58,7 @@ const (
 	gone     // its caller went away
 	draining // the governor drains
 	lostAll  // an outage of its pool began
-	removed  // a reload took its place in the pool away
+	unplaced  // a reload took its place in the pool away
 )
 
 // ends reports whether the call cannot go, even if its turn has come.
@@ -90,21 +90,24 @@ func (c *call) look() (why cause, over bool) {
 		return timedOut, true
 	case c.pool.outage.on && c.stage != listening:
 		return lostAll, true
-	case c.removed():
-		return removed, true
+	case c.mustLeave():
+		return unplaced, true
 	}
 	return woken, woke
 }
 
-// removed reports whether the call waits for what comes before its pool's queue, and has no place there any more. Who waits in the
-// queue is served.
-func (c *call) removed() bool {
+// mustLeave reports whether the call waits for what comes before its pool's queue, and has no place there any more. Who waits in the
+// queue is served, and who listens to the store hears it first.
+func (c *call) mustLeave() bool {
 	switch c.stage {
 	case pausing, inALine, denied, lackingGrant:
-		return c.tenant.table != c.g.table && !c.g.table.serves(&c.req)
+		return c.unplaced()
 	}
 	return false
 }
+
+// unplaced reports whether a reload since the call last looked took its tenant or pool away, or its tenant is Barred there.
+func (c *call) unplaced() bool { return c.tenant.table != c.g.table && !c.g.table.serves(&c.req) }
 
 // parked is a call that waits.
 type parked struct {
