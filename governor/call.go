@@ -222,9 +222,9 @@ func (c *call) expected() (s Spend, asked bool) {
 	return c.holds.belief.spend(c.pool.expected(c.tenant, &c.req, false)), true
 }
 
-// enterLimits holds the call's cost of every link of its chain, all or none. If one has no room the call waits
-// in the line there, not in the pool's queue, and blocks no other tenant; its costs on the other
-// limits are meanwhile held, not booked.
+// enterLimits holds the call's cost of every link of its chain, one after the other. If one has no room the call waits
+// in the line there, not in the pool's queue, and blocks no other tenant; its costs on the links
+// before that are meanwhile held, not booked.
 func (c *call) enterLimits() progress {
 	b := c.holds
 	var h limits.Hold

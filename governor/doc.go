@@ -1,5 +1,5 @@
 // Package governor admits calls to shared LLM capacity: by requests, tokens and
-// concurrency, of the tenant and of the pool, all or nothing.
+// concurrency, of the tenant and of the pool. A call is admitted with all of them, or refused with none.
 //
 // Most callers need [New] and these methods. [Governor.Acquire] reserves room for a call,
 // waits for its turn if necessary, or returns a [Refusal] that says when to come back.
@@ -36,8 +36,8 @@
 //
 //	acme/search in the pool ─► acme/search ─► acme in the pool ─► acme ─► the pool
 //
-// If one of them has no room, the call waits in line there (package limits), and its costs on the
-// others are held but not booked. Where several teams wait in one line, their weights decide
+// If one of them has no room, the call waits in line there (package limits). What it has of the limits before that is
+// held meanwhile, but not booked; of those after it, it has nothing yet. Where several teams wait in one line, their weights decide
 // who is next, and none may fill it, as in the pool.
 //
 // # Members
@@ -50,8 +50,8 @@
 // # Rules
 //
 // Everything is held before the call and settled after it; nothing is checked first and
-// charged later. The tenant's own limits are held first: a call that exceeds one of them
-// waits in the tenant's own line and blocks nobody else. Then the pool's share is asked for,
+// charged later. The tenant's own limits are held first: a call that exceeds one of its chain
+// waits in the line of that one and blocks nobody else. Then the pool's share is asked for,
 // and if that is refused, everything held is given back. While a call waits for the pool its
 // own cost is held, not booked, so that the tenant's minute begins when the call does.
 //
@@ -111,7 +111,8 @@
 //
 // Apply puts another configuration in force. A table holds a configuration and is immutable.
 // Pools and tenants live on from one table to the next by name, with everything that counts
-// in them, and for a minute even if no table has them. A tenant's seat in a pool is its leaf
+// in them. If no table has them any more, they do so for two minutes and until nothing in them counts; the next Apply after that drops
+// them. A tenant's seat in a pool is its leaf
 // there; a call that comes to a seat that was given up looks again. Nodes that no table has
 // any more stay until nothing is lost by their removal.
 //
@@ -129,11 +130,23 @@
 //
 // None is held while waiting, or while an Observer, an Interrupt or a Journal is called; only where calls are recorded the Journal is
 // asked within the instant, because its answer is part of the decision. What goes over all tenants gives the lock back after each few
-// (breathe), where calls are recorded only those who look (blink). A panic under the lock keeps it. Only nine files, such as acquire.go, use a
-// lock, a context, a goroutine or the machine's clock; the others decide, and are told the time. Tests of internal/test/arch hold the code against this.
+// (breathe), where calls are recorded only those who look (blink). A panic under the lock keeps it. Only nine files, such as acquire.go, have
+// to do with a context, a goroutine, the machine's clock or package sync; the others decide, and are told the time. They take the lock at most where they
+// are called from outside. Tests of internal/test/arch hold the code against this.
 //
 // A call is a value with a stage (call.go). It goes on as far as it can when it asks, and again when it is woken: by whoever makes room for
-// it, or at a time. All times are on one agenda (timeline.go), for the first of which there is a timer. There are no goroutines of this
+// it, or at a time. These are its stages, in order:
+//
+//	                                   holds meanwhile          a reload without its tenant or pool
+//	Pause: it can go nowhere yet       nothing                  refuses it
+//	in the line of one of its chain    the limits before that   refuses it, which gives these back
+//	listening to the store's answer    nothing                  is looked at once the answer is there
+//	in a line, refused by the store    nothing                  refuses it
+//	lacking a grant of pool's budget   nothing                  refuses it
+//	in the pool's queue                its chain, unbooked      changes nothing
+//	its journal record is written      all                      changes nothing
+//
+// A drain refuses all of these but the last, and so does an outage of the pool but for those who listen. All times are on one agenda (timeline.go), for the first of which there is a timer. There are no goroutines of this
 // package's own. What happens to calls is written down, a line each, in testdata/calls: from one that is admitted at once to one that waits for two
 // limits and a pool.
 //

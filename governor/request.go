@@ -24,7 +24,8 @@ type Request struct {
 	Tier string
 	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither. 0 does not wait.
 	MaxWait *time.Duration
-	// Pause is for how long the call can go nowhere yet. Until then it holds nothing, and has a place in the pool's queue.
+	// Pause is for how long the call can go nowhere yet. Until then it holds nothing. It counts in the length of the pool's queue, but is not in it: a
+	// reload that takes its tenant away refuses it.
 	Pause time.Duration
 	// Via is the set of the pool's upstreams to which the call may go, by their index in Listed: bit 0 is the first. 0 is all. It is
 	// for pools that have Upstreams.

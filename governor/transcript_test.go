@@ -302,7 +302,9 @@ func (x *transcript) patience(until, deadline time.Time) string {
 	return ", and gives up at " + x.when(until)
 }
 
-func (x *transcript) when(at time.Time) string { return at.Sub(x.began).Round(time.Millisecond).String() }
+func (x *transcript) when(at time.Time) string {
+	return at.Sub(x.began).Round(time.Millisecond).String()
+}
 
 // do does what a line says.
 func (x *transcript) do(verb string, words []string) {

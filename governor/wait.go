@@ -58,7 +58,7 @@ const (
 	gone     // its caller went away
 	draining // the governor drains
 	lostAll  // an outage of its pool began
-	unplaced  // a reload took its place in the pool away
+	unplaced // a reload took its place in the pool away
 )
 
 // ends reports whether the call cannot go, even if its turn has come.

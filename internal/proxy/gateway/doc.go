@@ -8,7 +8,7 @@
 //	          ─► readBody      query, strict head (package head); bytes kept, forms to be written anew
 //	          ─► choosePool    which capacity; the objects to which the body refers are the caller's
 //	          ─► admit         clamp, and package admission: estimate, one call at a time for an
-//	                           Idempotency-Key, Acquire. This is where it waits
+//	                           Idempotency-Key, Acquire. This is where it waits for limits
 //	          ─► firstTry      which of the pool's upstreams
 //	          ─► forward       send tries one upstream after the other; takeOver has
 //	                           streaming.Body meter the answer

@@ -93,7 +93,7 @@ func (c *call) serve() (*http.Response, *refusal) {
 		return nil, f
 	}
 
-	// 3 May it? This is where it waits.
+	// 3 May it? This is where it waits for limits.
 	if f := c.admit(); f != nil {
 		return nil, f
 	}

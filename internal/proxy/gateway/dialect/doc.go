@@ -1,5 +1,5 @@
 // Package dialect keeps the differences between the protocols that callers and model servers speak, one value
-// for each: everything else in the gateway is the same for all.
+// for each. docs/architecture.md lists the few that are elsewhere.
 //
 // A [Dialect] is a protocol of inference: its routes, the names that bound the length of its answers, its
 // error objects and events, the headers in which its SDKs look for limits and request ids, and those in
