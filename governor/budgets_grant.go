@@ -1,6 +1,83 @@
 package governor
 
-import "time"
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+)
+
+// periodName names the budget and its present period to other processes. It says nothing of the
+// books' units, which may differ there.
+func (a *account) periodName() string { return a.Name() + " " + strconv.FormatInt(a.ends.Unix(), 10) }
+
+// ofMember is between the name of a period and that of a member whose share is meant. No tenant's name contains a space.
+const ofMember = " of "
+
+// demand is the demand on all of the budget in its present period, but for what calls take.
+func (a *account) demand(now time.Time) limits.Demand {
+	a.advance(now)
+	here := a.used(now)
+	if a.split != nil {
+		here = a.split.Here()
+	}
+	d := a.demandOf(a.periodName(), here, a.limit())
+	d.Held = min(here, a.pending) * a.scale
+	d.Left = (a.limit() - a.usedByAll(now)) * a.scale
+	return d
+}
+
+// demandOf is the demand on the budget, or on a member's share of it, of which so much is used here.
+func (a *account) demandOf(name string, here, limit int64) limits.Demand {
+	return limits.Demand{Axis: limits.Budget, Name: name, Ends: a.ends, Limit: limit * a.scale, Used: here * a.scale}
+}
+
+// allow puts in force what is granted of the budget in its present period.
+func (a *account) allow(now time.Time, list []Grant) {
+	a.advance(now)
+	if a.split != nil {
+		a.allowMembers(now, list) // before the usage of all others is known, of which theirs is a part
+	}
+	grant := grantOf(a.periodName(), list)
+	switch {
+	case grant == nil:
+		return
+	case a.split != nil:
+		a.grants.all.amount = grant.Amount / a.scale
+		a.split.ElsewhereInAll(now, a.units(grant.Others))
+	default:
+		a.granted = grant.Amount / a.scale
+		a.others = a.units(grant.Others)
+	}
+	a.heldElsewhere = a.units(grant.Held)
+}
+
+// allowMembers puts in force what is granted of members' shares.
+func (a *account) allowMembers(now time.Time, list []Grant) {
+	prefix := a.periodName() + ofMember
+	for i := range list {
+		name, ofShare := strings.CutPrefix(list[i].Name, prefix)
+		if !ofShare {
+			continue
+		}
+		member := a.split.Member(name)
+		if m := a.grants.members[member]; m != nil {
+			m.amount = list[i].Amount / a.scale
+		}
+		a.split.Elsewhere(now, member, a.units(list[i].Others))
+	}
+}
+
+// grantOf is the grant of a name, or nil.
+func grantOf(name string, list []Grant) *Grant {
+	i := slices.IndexFunc(list, func(grant Grant) bool { return grant.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
 
 // isShared reports whether calls in other processes count against the budget, too.
 func (a *account) isShared() bool { return a.of != nil && a.of.set.Shared() }

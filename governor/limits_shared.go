@@ -2,7 +2,6 @@ package governor
 
 import (
 	"maps"
-	"strconv"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
@@ -17,35 +16,14 @@ type LimitsDemand struct {
 	Spoken bool
 	// Granted says that some calls go within grants. Others ask before they go; see Asks.
 	Granted bool
-	// Running and InLine are how many calls run and wait.
-	Running int64
-	InLine  int
-	// Traffic counts all calls so far. Lacks says that a call lacked a grant since the last Claim, and
-	// Refuses that calls were refused because it is remembered that there is no room.
-	Traffic        limits.Traffic
-	Lacks, Refuses bool
-	// Axes are the limits by axis. An axis without a limit has a Limit of 0.
-	Axes    [limits.Axes]limits.Demand
-	Budgets []BudgetDemand
+	// Busy says that calls run or wait or, since the last Claim, lacked a grant or were refused because it is remembered that there is no
+	// room. Traffic counts all calls so far.
+	Busy    bool
+	Traffic limits.Traffic
+	Parts   []limits.Demand // on each limit and budget
 }
 
-// BudgetDemand is the demand of this process on a tenant's budget in its present period. But for Budget,
-// amounts are in units of Scale.
-type BudgetDemand struct {
-	Budget Budget
-	Name   string // of the budget and its present period; no two periods have the same
-	Ends   time.Time
-	Scale  int64
-	// Limit is the whole limit, and Granted the grant of this process. Used counts in this
-	// process, Pending of it is held by calls in flight, and Others is known to count in other
-	// processes.
-	Limit, Granted, Used, Pending, Others int64
-	// Last is the expected cost of the last call. Lacks says that such a call lacks a grant.
-	Last  int64
-	Lacks bool
-}
-
-// Grant is how much this process may use of a limit.
+// Grant is how much this process may use of a limit, or of a budget in one period or one member's share of it.
 type Grant struct {
 	Name string `json:"name"`
 	// Amount is the grant itself, Others is the usage of other processes, and Held
@@ -88,30 +66,25 @@ func (s *SharedLimits) Asks() bool {
 func (s *SharedLimits) Demand(now time.Time) LimitsDemand {
 	s.g.lock()
 	defer s.g.unlock()
-	s.own.advance(now)
 	return s.own.demand(now)
 }
 
-// Claim is Demand, for a caller that passes all of it on: Lacks and Refuses begin anew.
+// Claim is Demand, for a caller that passes all of it on: Busy begins anew.
 func (s *SharedLimits) Claim(now time.Time) LimitsDemand {
 	s.g.lock()
 	defer s.g.unlock()
-	s.own.advance(now)
-	d := s.own.demand(now)
-	s.own.set.Noted()
-	return d
+	defer s.own.set.Noted()
+	return s.own.demand(now)
 }
 
 // GiveUp is Claim, and gives up all unused grants.
 func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
 	s.g.lock()
 	defer s.g.unlock()
-	o := s.own
-	o.told(Told{Verb: limitsGiveUp, Now: s.g.line.since(now)})
-	o.advance(now)
-	d := o.demand(now)
-	o.set.Noted()
-	o.giveBack(now)
+	defer s.own.set.Noted()
+	s.own.told(Told{Verb: limitsGiveUp, Now: s.g.line.since(now)})
+	d := s.own.demand(now)
+	s.own.giveBack(now)
 	return d
 }
 
@@ -137,17 +110,31 @@ func (s *SharedLimits) Traffic() limits.Traffic {
 func (s *SharedLimits) OfTenant() bool { return s.own.of == nil }
 
 func (o *ownLimits) demand(now time.Time) LimitsDemand {
+	o.advance(now)
 	lacks, refuses := o.set.Asked()
 	waiting, _ := o.set.InLine()
+	lacks = lacks || waiting > 0
 	d := LimitsDemand{
 		Spoken: o.sharing.inUse, Granted: o.sharing.granted,
-		Running: o.set.Running(), InLine: waiting, Traffic: o.set.Traffic(), Lacks: lacks, Refuses: refuses,
+		Busy: o.set.Running() > 0 || lacks || refuses, Traffic: o.set.Traffic(),
 	}
-	for k := range d.Axes {
-		d.Axes[k] = o.set.Demand(limits.Axis(k))
+	for k := range limits.Axis(limits.Axes) {
+		if o.set.Limit(k) > 0 {
+			d.Parts = append(d.Parts, o.set.Demand(k))
+		}
 	}
+	calls := o.set.Demand(limits.Concurrency).Waiting
 	for _, a := range o.caps {
-		d.Budgets = append(d.Budgets, a.demand(now))
+		p := a.demand(now)
+		p.Ends = a.counts(now)
+		p.Last = a.last * a.scale
+		if d.Granted {
+			p.Waiting = calls * p.Last
+		}
+		if d.Granted && lacks && a.lacksGrant() {
+			p.Need = p.Used + max(1, a.last)*a.scale
+		}
+		d.Parts = append(d.Parts, p)
 	}
 	return d
 }
@@ -206,30 +193,21 @@ func (o *ownLimits) allow(now, until time.Time, list []Grant) {
 	o.sharing.shut = false
 	o.sharing.sign = 0
 	o.set.Renew(until)
-	for _, grant := range list {
-		o.allowOne(grant)
+	for k := range limits.Axis(limits.Axes) {
+		if o.set.Limit(k) == 0 {
+			continue
+		}
+		if grant := grantOf(o.set.ShareName(k), list); grant != nil {
+			o.set.Allow(k, grant.Amount)
+			o.set.Elsewhere(k, grant.Others)
+		}
+	}
+	for _, a := range o.caps {
+		a.allow(now, list)
 	}
 	o.applyGrants()
 	o.hear()
 	o.wake()
-}
-
-func (o *ownLimits) allowOne(grant Grant) {
-	for k := range limits.Axis(limits.Axes) {
-		if o.set.Limit(k) > 0 && grant.Name == o.set.ShareName(k) {
-			o.set.Allow(k, grant.Amount)
-			o.set.Elsewhere(k, grant.Others)
-			return
-		}
-	}
-	for _, a := range o.caps {
-		if grant.Name == a.periodName() {
-			a.granted = grant.Amount / a.scale
-			a.others = a.units(grant.Others)
-			a.heldElsewhere = a.units(grant.Held)
-			return
-		}
-	}
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Allow, this process counts
@@ -285,24 +263,10 @@ func (o *ownLimits) told(t Told) {
 	o.sharing.all.g.queueTold(t)
 }
 
-// demand reads the demand on a tenant's budget.
-func (a *account) demand(now time.Time) BudgetDemand {
-	a.advance(now)
-	return BudgetDemand{
-		Budget: a.Budget, Name: a.periodName(), Ends: a.counts(now), Scale: a.scale,
-		Limit: a.limit(), Granted: a.granted, Used: a.used(now), Pending: a.pending, Others: a.others,
-		Last: a.last, Lacks: a.lacksGrant(),
-	}
-}
-
-// counts is until when others are to count what is used here now.
+// counts is until when others are to count what is used here now of a tenant's budget.
 func (a *account) counts(now time.Time) time.Time {
 	if _, _, member := terms.CutMember(a.of.owner); member && a.Per == budget.Life {
 		return now.Add(terms.MemberLife).Truncate(24 * time.Hour).Add(24 * time.Hour) // the same all day
 	}
 	return a.ends
 }
-
-// periodName names the budget and its present period to other processes. It says nothing of the
-// books' units, which may differ there.
-func (a *account) periodName() string { return a.Name() + " " + strconv.FormatInt(a.ends.Unix(), 10) }

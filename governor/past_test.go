@@ -512,9 +512,9 @@ func TestSaved_Windows(t *testing.T) {
 		for _, s := range list {
 			now := time.Now()
 			used := func() (n int64) {
-				for _, axis := range s.Demand(now).Axes {
-					if axis.Length == 5*time.Hour {
-						n += axis.Used
+				for _, part := range s.Demand(now).Parts {
+					if part.Length == 5*time.Hour {
+						n += part.Used
 					}
 				}
 				return n

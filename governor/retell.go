@@ -147,7 +147,7 @@ func (s *SharedSlots) retell(t *Told) {
 	now := s.g.line.at(t.Now)
 	switch t.Verb {
 	case slotsAllow:
-		s.allow(now, s.g.line.at(t.Until), t.Slots, s.p.grantsOf(t.Shares))
+		s.allow(now, s.g.line.at(t.Until), t.Slots, append(t.Parts, s.p.grantsOf(now, t.Shares)...))
 	case slotsClaim:
 		if t.Name != "" {
 			s.p.slots.Limiter.Name(t.Name)

@@ -24,7 +24,7 @@ type budgetGrants struct {
 // budgetGrant is how much may be used here of a budget, or of one member's share of it.
 type budgetGrant struct {
 	amount int64     // usable here
-	before int64     // usage here as of the last Claim
+	before int64     // usage here as of the last Claim, in the budget's own units
 	last   int64     // cost of the last call
 	at     time.Time // when it did
 	lacks  bool      // a call lacked a grant since the last Claim

@@ -3,18 +3,9 @@ package governor
 import (
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/slots"
 )
-
-// SlotsDemand is the demand of this process on a pool's slots and budgets.
-type SlotsDemand struct {
-	// Divided says that there is anything to divide, and Expect is how many processes divide it according to the
-	// configuration; 0 is unknown.
-	Divided bool
-	Expect  int
-	slots.Demand
-	Shares []ShareDemand
-}
 
 // SharedSlots returns those that have come into use, or lack a slot for a call, since it was last
 // called. Those of the same pool are always the same pointer. It is for one goroutine; see
@@ -37,9 +28,9 @@ func (s *SharedSlots) Pool() string { return s.p.name }
 // configured reports whether the configuration still has the pool.
 func (s *SharedSlots) configured() bool { return s.g.table.pools[s.p.name] != nil }
 
-// Claim reads the demand, for a caller that passes all of it on: the record of calls that lacked a grant
-// begins anew.
-func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
+// Claim reads the demand on the pool's slots, and on its budgets and members' shares of these, for a caller that passes all of it on: the
+// record of calls that lacked a grant begins anew.
+func (s *SharedSlots) Claim(now time.Time) (slots.Demand, []limits.Demand) {
 	s.g.lock()
 	defer s.g.unlock()
 	t := Told{Verb: slotsClaim, Now: s.g.line.since(now)}
@@ -56,19 +47,19 @@ func (s *SharedSlots) told(t Told) {
 	s.g.queueTold(t)
 }
 
-func (s *SharedSlots) claim(now time.Time) SlotsDemand {
+func (s *SharedSlots) claim(now time.Time) (slots.Demand, []limits.Demand) {
 	configured := s.configured()
 	p := s.p
 	p.slots.Expire(now)
 	if !p.divided() { // nothing is claimed, and so nothing granted
 		p.slots.Drop()
-		return SlotsDemand{}
+		return slots.Demand{}, nil
 	}
-	d := SlotsDemand{Divided: true, Expect: p.rules.ExpectNodes, Demand: p.slots.Demand(now, p.oldest(now))}
-	d.Configured = configured
-	d.Shares = s.turns.demands(now, p, configured && !d.Fenced)
 	p.grants.lacks = false
-	return d
+	d := p.slots.Demand(now, p.oldest(now))
+	d.Configured = configured
+	d.Expect = p.rules.ExpectNodes
+	return d, s.turns.demands(now, p, configured && !d.Fenced)
 }
 
 // TellAll has the next Claim begin with the first members anew, as all processes do: what only some tell of members counts as if the
@@ -79,20 +70,20 @@ func (s *SharedSlots) TellAll() {
 }
 
 // Allow puts grants in force until the given time: of slots, nil if these are not divided, and of
-// budgets, as they were claimed.
-func (s *SharedSlots) Allow(now, until time.Time, grant *slots.Grant, shares []ShareGrant) {
+// budgets.
+func (s *SharedSlots) Allow(now, until time.Time, grant *slots.Grant, list []Grant) {
 	s.g.lock()
 	defer s.g.unlock()
-	if s.g.recorded {
-		s.told(Told{Verb: slotsAllow, Now: s.g.line.since(now), Until: s.g.line.since(until), Slots: grant, Shares: s.p.toldShares(now, shares)})
-	}
-	s.allow(now, until, grant, shares)
+	s.told(Told{Verb: slotsAllow, Now: s.g.line.since(now), Until: s.g.line.since(until), Slots: grant, Parts: list})
+	s.allow(now, until, grant, list)
 }
 
-func (s *SharedSlots) allow(now, until time.Time, grant *slots.Grant, shares []ShareGrant) {
+func (s *SharedSlots) allow(now, until time.Time, grant *slots.Grant, list []Grant) {
 	p := s.p
 	p.slots.Allow(now, until, grant)
-	allowShares(now, shares)
+	for _, a := range p.shares {
+		a.allow(now, list)
+	}
 	s.heard(now)
 	s.g.pump(p, now)
 }

@@ -100,15 +100,12 @@ type ToldNode struct {
 	PPM  int64  `json:"ppm"`
 }
 
-// ToldShare is a ShareGrant of one of the pool's budgets, by its index: on all of it, or on the share of a member.
+// ToldShare is a Grant without its name, as logs of earlier versions have it: of a pool's budget by its index, of all of it or of the share of
+// a member.
 type ToldShare struct {
 	Budget int    `json:"budget"`
 	Member string `json:"member,omitempty"`
-	// Granted says that there is a grant, and not only the usage of others.
-	Granted bool  `json:"granted,omitempty"`
-	Amount  int64 `json:"amount,omitempty"`
-	Others  int64 `json:"others,omitempty"`
-	Held    int64 `json:"held,omitempty"`
+	Grant
 }
 
 // ToldTake is a Take: the index of the limits in those that hold for the call, that of the budget there, or -1, and the axis if it is none.
@@ -207,43 +204,17 @@ func (r *ToldRates) grant(t *timeline) (grant PoolGrant, paths map[escrow.NodeID
 	return grant, paths
 }
 
-// toldShares are the grants of the pool's budgets that count now.
-func (p *pool) toldShares(now time.Time, list []ShareGrant) (told []ToldShare) {
+// grantsOf are the grants that a log of an earlier version has of the pool's budgets.
+func (p *pool) grantsOf(now time.Time, list []ToldShare) (grants []Grant) {
 	for i := range list {
-		grant := &list[i]
-		a := grant.Of.budget
-		t := ToldShare{Budget: slices.Index(p.shares, a), Granted: grant.Of.Whole, Amount: grant.Amount, Others: grant.Others, Held: grant.Held}
-		if t.Budget < 0 || !grant.Of.counts(now) {
-			continue
+		t := &list[i]
+		a := p.shares[t.Budget]
+		a.advance(now)
+		t.Name = a.periodName()
+		if t.Member != "" {
+			t.Name += ofMember + t.Member
 		}
-		if !grant.Of.Whole {
-			t.Member = a.split.Name(grant.Of.member)
-			t.Granted = grant.Of.grant != nil && a.grants.members[grant.Of.member] == grant.Of.grant
-		}
-		told = append(told, t)
-	}
-	return told
-}
-
-// grantsOf are the grants that toldShares told.
-func (p *pool) grantsOf(list []ToldShare) (grants []ShareGrant) {
-	for i := range list {
-		grants = append(grants, p.grantOf(&list[i]))
+		grants = append(grants, t.Grant)
 	}
 	return grants
-}
-
-func (p *pool) grantOf(t *ToldShare) ShareGrant {
-	a := p.shares[t.Budget]
-	d := ShareDemand{Name: a.periodName(), Whole: t.Member == "", budget: a}
-	switch {
-	case d.Whole:
-		d.grant = &a.grants.all
-	case t.Granted:
-		d.member = a.split.Member(t.Member)
-		d.grant = a.grants.members[d.member]
-	default:
-		d.member = a.split.Member(t.Member)
-	}
-	return ShareGrant{Of: d, Amount: t.Amount, Others: t.Others, Held: t.Held}
 }

@@ -27,8 +27,8 @@ const (
 
 	// Concurrency limits calls that run.
 	Concurrency = firstWindow + MaxWindows
-	// Budget is no limit of a Set. It is the axis of a call that waits because too little is
-	// granted of one of the owner's budgets.
+	// Budget is no limit of a Set. It is the axis of the demand on one of the owner's budgets, and of a call that waits because too little
+	// is granted of one.
 	Budget = Concurrency + 1
 
 	// Timed is how many axes count over time, and Axes how many there are in all.

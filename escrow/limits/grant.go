@@ -32,29 +32,30 @@ type Traffic struct {
 	Admitted int64       // calls that another process let in
 }
 
-// Demand is the demand of this process on one axis.
+// Demand is the demand of this process on one limit of an owner: on an axis of its Set, or on a budget, which is no Set's. Amounts are in the
+// limit's own units.
 type Demand struct {
-	// Name tells the limit apart from the owner's others, and from itself in an earlier window by the clock.
+	Axis Axis // Budget for all budgets
+	// Name tells the limit apart from the owner's others, and from itself in an earlier period or window by the clock.
 	Name string
 	// Length is how long use counts; 0 on Concurrency. Ends is when all use stops counting at once; zero if it leaves little
 	// by little. Drains says that it leaves at a rate that depends on the grant.
 	Length time.Duration
 	Ends   time.Time
 	Drains bool
-	// Limit is the whole limit, and Used the usage here.
-	Limit, Used int64
-	// Waiting is the cost of all calls in line, and of those that come back about now to places that are kept for them. Queued says that the first of them waits for a grant,
-	// and First is its cost. Calls that ask before they go are left out.
-	Waiting int64
-	Queued  bool
-	First   int64
+	// Limit is the whole limit, and Used the usage here. Of a budget Held is the part of Used that calls in flight may give back, Recent the
+	// part since demand was last passed on, and Left what is known to be left in all processes.
+	Limit, Used, Held, Recent, Left int64
+	// Waiting is the cost of all calls in line, and of those that come back about now to places that are kept for them. Need is Used and the
+	// cost of the first of them, if it waits for a grant. Calls that ask before they go are left out.
+	Waiting, Need int64
 	// Last is the cost of the last call, admitted or not.
 	Last int64
 }
 
 // Demand reports the demand on an axis.
 func (s *Set) Demand(k Axis) Demand {
-	d := Demand{Name: s.ShareName(k), Limit: s.limits[k], Used: s.UsedHere(k), Last: s.grants.last[k], Drains: s.Drains(k)}
+	d := Demand{Axis: k, Name: s.ShareName(k), Limit: s.limits[k], Used: s.UsedHere(k), Last: s.grants.last[k], Drains: s.Drains(k)}
 	if k != Concurrency && s.accounts[k] != nil {
 		d.Length = s.length[k]
 		d.Ends = s.accounts[k].Ends()
@@ -64,8 +65,7 @@ func (s *Set) Demand(k Axis) Demand {
 	d.Waiting = s.amounts(k, cost.Plus(back, 1), calls+returning)
 	first := s.line.first()
 	if first != nil && !first.asks {
-		d.Queued = true
-		d.First = s.Amount(k, first.cost)
+		d.Need = d.Used + s.Amount(k, first.cost)
 	}
 	return d
 }

@@ -11,6 +11,8 @@ type Demand struct {
 	// Configured says that the configuration still has the pool. Fenced says that no call can begin here, because another
 	// process has this one's name.
 	Configured, Fenced bool
+	// Expect is how many processes divide the slots according to the configuration; 0 is unknown.
+	Expect int
 	// Slots is how many calls may run at once, and Together how many
 	// of these all processes may use that are not cut off. Most of those could be used here at all.
 	// Of an adaptive limit they are those that the processes have found out, of which they tell each other by Note.

@@ -26,6 +26,9 @@ func (s *Slots) Of(d *slots.Demand) []parts.Claim {
 	if d.Slots > 0 {
 		s.claimSlots(*d)
 	}
+	for i := range s.claims {
+		s.claims[i].Expect = int64(d.Expect)
+	}
 	return s.claims
 }
 

@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
@@ -23,9 +24,8 @@ const (
 // Limits speaks for one tenant's own limits and budgets. It is for one goroutine.
 type Limits struct {
 	own    *governor.SharedLimits
-	claims []parts.Claim    // as last made
-	known  map[string]known // by a limit's name, how much the store believes is used here
-	more   []int64          // of each claim, what calls may take beyond what is used, if parts last
+	claims []parts.Claim   // as last made
+	parts  []limits.Demand // what they were made of, with Used as the store believes it
 
 	told limits.Traffic       // as of the last claims
 	at   time.Time            // when the last claims were made
@@ -47,9 +47,6 @@ const (
 	lastPeriod  = 64
 )
 
-// known is how much the store believes is used of a limit, in units of scale.
-type known struct{ used, scale int64 }
-
 // Owner names the limits to other processes.
 func (l *Limits) Owner() string { return l.own.Owner() }
 
@@ -68,27 +65,41 @@ func (l *Limits) GiveUp(now time.Time) []parts.Claim {
 }
 
 func (l *Limits) claim(now time.Time, d governor.LimitsDemand) (claims []parts.Claim, busy bool) {
-	lacks := d.Lacks || d.InLine > 0
-	busy = d.Running > 0 || lacks || d.Traffic != l.told || d.Refuses
+	busy = d.Busy || d.Traffic != l.told
 	l.smooth(now, d.Traffic)
-	l.claims = make([]parts.Claim, 0, len(l.claims)) // the last ones may still be in transit
-	l.known = map[string]known{}
-	l.more = l.more[:0]
-	ahead := busy && d.Granted
-	for k, axis := range d.Axes {
-		if axis.Limit > 0 {
-			l.add(l.claimAxis(limits.Axis(k), axis, ahead, busy), axis.Used, 1)
-			l.more = append(l.more, l.moreOf(limits.Axis(k), axis.Last))
+	l.parts = d.Parts
+	l.claims = make([]parts.Claim, len(d.Parts)) // the last ones may still be in transit
+	for i := range d.Parts {
+		p := &d.Parts[i]
+		ahead := int64(0)
+		if busy && d.Granted {
+			ahead = l.ahead(p)
 		}
-	}
-	waiting := d.Axes[limits.Concurrency].Waiting
-	coming := l.rate[limits.Concurrency] * aheadSeconds
-	for i := range d.Budgets {
-		b := &d.Budgets[i]
-		l.add(claimBudget(b, ahead, lacks && d.Granted, waiting, coming), b.Used, b.Scale)
-		l.more = append(l.more, max(2*b.Last, int64(l.rate[limits.Concurrency]*lastSeconds*float64(b.Last)))*b.Scale)
+		c := claimOf(p, ahead)
+		if p.Drains && (busy || p.Used > 0) { // it drains at the part of its rate that is granted
+			c.Spare = max(0, p.Limit-max(c.Want, c.Used))
+			c.Want += c.Spare
+		}
+		l.claims[i] = c
 	}
 	return l.claims, busy
+}
+
+// ahead is how much of a limit is asked for in advance, beyond what is used and what calls wait for.
+func (l *Limits) ahead(d *limits.Demand) int64 {
+	coming := int64(l.rateOf(d) * aheadSeconds)
+	if d.Axis == limits.Budget {
+		return max(d.Last, d.Waiting+min(coming, d.Left/capMost), d.Left/capShare) - d.Waiting
+	}
+	return max(d.Last, coming)
+}
+
+// rateOf is how much of a limit calls take in a second.
+func (l *Limits) rateOf(d *limits.Demand) float64 {
+	if d.Axis == limits.Budget {
+		return l.rate[limits.Concurrency] * float64(d.Last)
+	}
+	return l.rate[d.Axis]
 }
 
 // Last makes the last claims ask for parts that last.
@@ -102,23 +113,24 @@ func (l *Limits) Last(claims []parts.Claim) bool {
 		if c.Kind == parts.Period {
 			most = c.Used + c.Limit/lastPeriod
 		}
-		if c.Need > 0 || c.Spare > 0 || max(c.Want, c.Used+l.more[i]) > most {
+		if c.Need > 0 || c.Spare > 0 || max(c.Want, c.Used+l.moreOf(i)) > most {
 			return false
 		}
 	}
 	for i := range claims {
 		c := &claims[i]
-		c.Want = min(c.Limit, max(c.Want, c.Used+l.more[i]))
+		c.Want = min(c.Limit, max(c.Want, c.Used+l.moreOf(i)))
 	}
 	return true
 }
 
-// moreOf is what calls take of an axis while parts last, where the last one took so much. Of slots that is what they take at once.
-func (l *Limits) moreOf(k limits.Axis, last int64) int64 {
-	if k == limits.Concurrency {
-		return 1 + int64(l.rate[k]*aheadSeconds)
+// moreOf is what calls may take beyond what is used while the i-th part lasts. Of slots that is what they take at once.
+func (l *Limits) moreOf(i int) int64 {
+	d := &l.parts[i]
+	if d.Axis == limits.Concurrency {
+		return 1 + int64(l.rateOf(d)*aheadSeconds)
 	}
-	return max(2*last, int64(l.rate[k]*lastSeconds))
+	return max(2*d.Last, int64(l.rateOf(d)*lastSeconds))
 }
 
 // Keep says until when the parts may be used, as long as there is a sign of life.
@@ -126,11 +138,6 @@ func (l *Limits) Keep(until time.Time, sign int) { l.own.Keep(until, sign) }
 
 // Stirred reports whether calls have come since the last claims.
 func (l *Limits) Stirred() bool { return l.own.Traffic() != l.told }
-
-func (l *Limits) add(c parts.Claim, used, scale int64) {
-	l.claims = append(l.claims, c)
-	l.known[c.Name] = known{used, scale}
-}
 
 // smooth learns the cost of calls in a second from those since the last claims.
 func (l *Limits) smooth(now time.Time, t limits.Traffic) {
@@ -145,59 +152,20 @@ func (l *Limits) smooth(now time.Time, t limits.Traffic) {
 	l.at = now
 }
 
-// claimAxis is the claim on one limit. ahead asks for more in advance.
-func (l *Limits) claimAxis(k limits.Axis, d limits.Demand, ahead, busy bool) parts.Claim {
-	c := parts.Claim{Name: d.Name, Kind: parts.Rolling, Limit: d.Limit, Used: d.Used, Want: d.Used + d.Waiting}
-	switch {
-	case k == limits.Concurrency:
-		c.Kind = parts.Slots
-	case !d.Ends.IsZero():
-		c.Kind = parts.Period
-		c.Ends = d.Ends.UnixMilli()
-	case d.Length != parts.Window:
-		c.Tail = d.Length.Milliseconds()
-	}
-	if ahead {
-		c.Want += max(d.Last, int64(l.rate[k]*aheadSeconds))
-	}
-	if d.Queued {
-		c.Need = d.Used + d.First
-	}
-	c.Want = min(d.Limit, max(c.Want, c.Need))
-	if d.Drains && (busy || d.Used > 0) { // it drains at the part of its rate that is granted
-		c.Spare = max(0, d.Limit-max(c.Want, c.Used))
-		c.Want += c.Spare
-	}
-	return c
-}
-
-// claimBudget is the claim on a budget. ahead asks for the calls that wait, and for so many coming ones in advance, and lacks says
-// that a call waits or was refused.
-func claimBudget(b *governor.BudgetDemand, ahead, lacks bool, waiting int64, coming float64) parts.Claim {
-	need := int64(0)
-	want := b.Used
-	if ahead {
-		rest := b.Limit - b.Used - b.Others
-		advance := min(int64(coming*float64(b.Last)), rest/capMost)
-		want += max(b.Last, waiting*b.Last+advance, rest/capShare)
-	}
-	if lacks && b.Lacks {
-		need = b.Used + max(1, b.Last)
-	}
-	want = min(b.Limit, max(want, need))
-	return parts.Claim{
-		Name: b.Name, Kind: parts.Period, Limit: b.Budget.Limit, Ends: b.Ends.UnixMilli(),
-		Used: b.Used * b.Scale, Held: min(b.Used, b.Pending) * b.Scale, Want: want * b.Scale, Need: need * b.Scale,
-	}
-}
-
 // letIn notes that the store now believes that so much more of a limit is used here.
 func (l *Limits) letIn(name string, amount int64) {
-	k, ok := l.known[name]
-	if ok {
-		k.used += (amount + k.scale - 1) / k.scale
-		l.known[name] = k
+	if p := l.claimed(name); p != nil {
+		p.Used += amount
 	}
+}
+
+// claimed is the demand on a limit as last claimed; nil if there was none.
+func (l *Limits) claimed(name string) *limits.Demand {
+	i := slices.IndexFunc(l.parts, func(p limits.Demand) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &l.parts[i]
 }
 
 // Gives reports whether less is used here than the store believes, so that others could have the
@@ -210,26 +178,15 @@ func (l *Limits) Gives(now time.Time) bool {
 	if !d.Spoken {
 		return false
 	}
-	for _, axis := range d.Axes {
-		if axis.Limit > 0 && axis.Used < l.known[axis.Name].used {
-			return true
-		}
-	}
-	for _, b := range d.Budgets {
-		if b.Used < l.known[b.Name].used {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Parts, func(p limits.Demand) bool {
+		told := l.claimed(p.Name)
+		return told != nil && p.Used < told.Used
+	})
 }
 
 // Apply puts in force the answer to the last claims, which holds until the given time.
 func (l *Limits) Apply(now, until time.Time, list []parts.Part) {
-	grants := make([]governor.Grant, 0, len(list))
-	for i, p := range list[:min(len(list), len(l.claims))] {
-		grants = append(grants, governor.Grant{Name: l.claims[i].Name, Amount: p.Part, Others: p.Others, Held: p.Held})
-	}
-	l.own.Allow(now, until, grants)
+	l.own.Allow(now, until, grantsOf(l.claims, list))
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Apply, this process counts by
@@ -246,12 +203,14 @@ func (l *Limits) Recall(now time.Time) { l.own.Recall(now) }
 // runs or waits, and nothing worth mentioning is used, but for long windows, which use leaves slowly. All grants are then given up.
 func (l *Limits) Rest(now time.Time) bool {
 	d := l.own.Demand(now)
-	for k := range limits.Concurrency {
-		axis := d.Axes[k]
-		if axis.Limit > 0 && axis.Ends.IsZero() && axis.Length <= parts.Window && !parts.Crumb(axis.Used, axis.Limit) {
+	for _, p := range d.Parts {
+		if p.Axis >= limits.Concurrency {
+			continue
+		}
+		if p.Ends.IsZero() && p.Length <= parts.Window && !parts.Crumb(p.Used, p.Limit) {
 			return false
 		}
-		if axis.Drains && axis.Used > 0 || axis.Used > axis.Limit {
+		if p.Drains && p.Used > 0 || p.Used > p.Limit {
 			return false // it drains only while a part is granted, as debt does
 		}
 	}

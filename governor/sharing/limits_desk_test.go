@@ -187,19 +187,28 @@ func TestCommon_LargeBudget(t *testing.T) {
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
 		price := &governor.Price{Input: 1_000_000}
-		l, rej := governor.Refused(d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 1000, Price: price}))
-		if rej != nil {
-			t.Fatal(rej)
+		costing := func(microUSD int64) governor.Lease {
+			l, rej := governor.Refused(d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: microUSD, Price: price}))
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			return l
 		}
-		defer l.Release()
+		costing(1000)
 		s := d.limits("a")
 		claims, _ := s.Claims(time.Now())
 		if c := claims[0]; c.Limit != limit || c.Used != 1000 || c.Want > limit {
 			t.Errorf("it tells %+v", c)
 		}
 		s.Apply(time.Now(), time.Now().Add(time.Second), []parts.Part{{Part: 5000, Others: 250}})
-		if b := s.own.Demand(time.Now()).Budgets[0]; b.Granted != 50 || b.Others != 3 {
-			t.Errorf("in the books %d are granted, and %d used by others", b.Granted, b.Others)
+		if left := s.own.Demand(time.Now()).Parts[0].Left; left != limit-1000-300 {
+			t.Errorf("of %d there are %d left, want all but 1000 and the 250 of others, rounded up", limit, left)
+		}
+		if l := costing(4000); l.Waited > 0 {
+			t.Errorf("within the grant it waited %v", l.Waited)
+		}
+		if l := costing(100); l.Waited != d.away {
+			t.Errorf("beyond the grant it waited %v, want %v", l.Waited, d.away)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
 )
@@ -52,26 +53,27 @@ func TestLasting_Sign(t *testing.T) {
 func TestLasting_Claims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
-			change func(c *parts.Claim, more *int64)
+			change func(c *parts.Claim, last *int64)
 			lasts  bool
 			want   int64
 		}{
 			{func(*parts.Claim, *int64) {}, true, 25},
-			{func(_ *parts.Claim, more *int64) { *more = 26 }, false, 0},
+			{func(_ *parts.Claim, last *int64) { *last = 13 }, false, 0},
 			{func(c *parts.Claim, _ *int64) { c.Need = 6 }, false, 0},
 			{func(c *parts.Claim, _ *int64) { c.Spare = 1 }, false, 0},
 			{func(c *parts.Claim, _ *int64) { c.Used = 30 }, true, 50},
 			{func(c *parts.Claim, _ *int64) { c.Used = 31 }, false, 0},
-			{func(c *parts.Claim, more *int64) { c.Want, *more = 31, 1 }, false, 0},
-			{func(c *parts.Claim, more *int64) { c.Want, *more = 30, 1 }, true, 30},
-			{func(c *parts.Claim, more *int64) { c.Kind, c.Used, c.Want, *more = parts.Slots, 50, 50, 1 }, false, 0},
+			{func(c *parts.Claim, last *int64) { c.Want, *last = 31, 1 }, false, 0},
+			{func(c *parts.Claim, last *int64) { c.Want, *last = 30, 1 }, true, 30},
+			{func(c *parts.Claim, last *int64) { c.Kind, c.Used, c.Want, *last = parts.Slots, 50, 50, 1 }, false, 0},
 			{func(c *parts.Claim, _ *int64) { c.Kind = parts.Period }, false, 0},
-			{func(c *parts.Claim, more *int64) { c.Kind, c.Used, c.Want, *more = parts.Period, 90, 90, 1 }, true, 91},
-			{func(c *parts.Claim, more *int64) { c.Kind, c.Want, *more = parts.Period, 6, 1 }, true, 6},
+			{func(c *parts.Claim, last *int64) { c.Kind, c.Used, c.Want, *last = parts.Period, 89, 90, 0 }, true, 90},
+			{func(c *parts.Claim, last *int64) { c.Kind, c.Used, c.Want, *last = parts.Period, 89, 91, 0 }, false, 0},
+			{func(c *parts.Claim, last *int64) { c.Kind, c.Want, *last = parts.Period, 6, 0 }, true, 6},
 		} {
-			l := &Limits{own: answer(t, inCommonAsked(t), nil, 50, 0).own, more: []int64{20}}
+			l := &Limits{own: answer(t, inCommonAsked(t), nil, 50, 0).own, parts: []limits.Demand{{Axis: limits.Tokens, Last: 10}}}
 			c := []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 100, Used: 5, Want: 7}}
-			tt.change(&c[0], &l.more[0])
+			tt.change(&c[0], &l.parts[0].Last)
 			if lasts := l.Last(c); lasts != tt.lasts || lasts && c[0].Want != tt.want {
 				t.Errorf("%+v: %v", c[0], lasts)
 			}

@@ -551,7 +551,7 @@ func TestCommon_FarPlaces(t *testing.T) {
 			if at > 9*time.Minute+50*time.Second {
 				near = 1
 			}
-			awaited[near] += int(d.limits("a").own.Demand(began.Add(at)).Axes[limits.Concurrency].Waiting)
+			awaited[near] += int(d.limits("a").own.Demand(began.Add(at)).Parts[0].Waiting)
 		}
 		if awaited[0] > 0 || awaited[1] < 2 {
 			t.Errorf("it is awaited for %d s before its turn, and for %d s at it", awaited[0], awaited[1])

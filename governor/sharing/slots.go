@@ -3,6 +3,7 @@ package sharing
 import (
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/federation/claims"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
@@ -13,8 +14,8 @@ import (
 type Slots struct {
 	shared *governor.SharedSlots
 	slots  claims.Slots
-	first  int    // claims on slots, before those on budgets, as last made
-	shares shares // behind those on budgets
+	claims []parts.Claim // as last made
+	first  int           // how many of them are on slots, before those on budgets
 }
 
 var _ runner.RotatingLimits = (*Slots)(nil)
@@ -28,29 +29,26 @@ func PoolOwner(pool string) string { return "pool " + pool }
 // Claims tells how many calls run and wait now, and the usage of budgets. busy is true as long as the
 // configuration has the pool, or calls run in it: its slots are always spoken for.
 func (s *Slots) Claims(now time.Time) (list []parts.Claim, busy bool) {
-	d := s.shared.Claim(now)
-	s.first = 0
-	s.shares = nil
-	if !d.Divided { // without a claim the store takes back all grants
-		return nil, false
-	}
-	list = s.slots.Of(&d.Demand)
-	for i := range list {
-		list[i].Expect = int64(d.Expect)
-	}
+	d, budgets := s.shared.Claim(now)
+	list = s.slots.Of(&d) // without a claim the store takes back all grants
 	s.first = len(list)
-	s.shares = d.Shares
-	for i := range d.Shares {
-		list = append(list, claimShare(&d.Shares[i]))
+	for i := range budgets {
+		list = append(list, claimOf(&budgets[i], aheadInPool(&budgets[i])))
 	}
+	s.claims = list
 	return list, d.Configured || d.Running > 0
+}
+
+// aheadInPool is how much of a pool's budget, or of a member's share of it, is asked for in advance: four calls like the last one, or twice what
+// calls have taken since the last claims; and of all of a budget that has anything left, some.
+func aheadInPool(d *limits.Demand) int64 {
+	return max(min(1, d.Left), d.Left/capShare, 4*d.Last, 2*d.Recent)
 }
 
 // Apply puts in force the answer to the last claims, which holds until the given time.
 func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
-	list = list[:min(len(list), s.first+len(s.shares))]
 	first := min(len(list), s.first)
-	s.shared.Allow(now, until, s.slots.Grant(list[:first]), s.shares.grants(list[first:]))
+	s.shared.Allow(now, until, s.slots.Grant(list[:first]), grantsOf(s.claims[s.first:], list[first:]))
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Apply, the pool goes by its
