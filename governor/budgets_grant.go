@@ -16,7 +16,7 @@ func (a *account) periodName() string { return a.Name() + " " + strconv.FormatIn
 // ofMember is between the name of a period and that of a member whose share is meant. No tenant's name contains a space.
 const ofMember = " of "
 
-// demand is the demand on all of the budget in its present period, but for what calls take.
+// demand is the demand on all of the budget in its present period, but for what calls wait for.
 func (a *account) demand(now time.Time) limits.Demand {
 	a.advance(now)
 	here := a.used(now)
@@ -26,6 +26,7 @@ func (a *account) demand(now time.Time) limits.Demand {
 	d := a.demandOf(a.periodName(), here, a.limit())
 	d.Held = min(here, a.pending) * a.scale
 	d.Left = (a.limit() - a.usedByAll(now)) * a.scale
+	d.Last = a.last * a.scale
 	return d
 }
 

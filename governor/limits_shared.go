@@ -127,12 +127,11 @@ func (o *ownLimits) demand(now time.Time) LimitsDemand {
 	for _, a := range o.caps {
 		p := a.demand(now)
 		p.Ends = a.counts(now)
-		p.Last = a.last * a.scale
 		if d.Granted {
 			p.Waiting = calls * p.Last
 		}
 		if d.Granted && lacks && a.lacksGrant() {
-			p.Need = p.Used + max(1, a.last)*a.scale
+			p.Need = p.Used + max(a.scale, p.Last)
 		}
 		d.Parts = append(d.Parts, p)
 	}

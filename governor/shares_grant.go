@@ -25,7 +25,7 @@ type budgetGrants struct {
 type budgetGrant struct {
 	amount int64     // usable here
 	before int64     // usage here as of the last Claim, in the budget's own units
-	last   int64     // cost of the last call
+	last   int64     // cost of the member's last call
 	at     time.Time // when it did
 	lacks  bool      // a call lacked a grant since the last Claim
 }
@@ -58,8 +58,7 @@ func (a *account) holdGranted(now time.Time, member budget.MemberID, c int64) (b
 		l.members[member] = m
 	}
 	m.at = now
-	m.last = c
-	l.all.last = c
+	m.last = a.last
 	room := a.split.Room(now, member)
 	all := l.all.amount - a.split.Here()
 	own := m.amount - a.split.HereBy(now, member)

@@ -62,6 +62,7 @@ func (a *account) memberDemands(now time.Time, wanted bool, list []limits.Demand
 		}
 		may := a.split.UsedBy(now, id) + a.split.Room(now, id)
 		d := a.demandOf(a.periodName()+ofMember+name, a.split.HereBy(now, id), may)
+		d.Last = m.last * a.scale
 		m.claimed(&d, a.scale)
 		list = append(list, d)
 	}
@@ -71,9 +72,8 @@ func (a *account) memberDemands(now time.Time, wanted bool, list []limits.Demand
 // claimed fills in the figures of calls since the last Claim.
 func (m *budgetGrant) claimed(d *limits.Demand, scale int64) {
 	d.Recent = d.Used - m.before
-	d.Last = m.last * scale
 	if m.lacks {
-		d.Need = min(d.Limit, d.Used+max(1, m.last)*scale)
+		d.Need = min(d.Limit, d.Used+max(scale, d.Last))
 	}
 	m.before = d.Used
 	m.lacks = false

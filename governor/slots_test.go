@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/slots"
 	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -562,6 +563,30 @@ func TestPriority_WaitIsItsOwn(t *testing.T) {
 			}
 			l.Settle(Usage{})
 			wg.Wait()
+		})
+	}
+}
+
+// TestShares_AdmittedWithoutGrant: a call that goes although a grant of the pool's budget is too small for it has the store asked for its
+// cost, as one that waits does.
+func TestShares_AdmittedWithoutGrant(t *testing.T) {
+	for name, tt := range map[string]struct{ shadow, background bool }{"shadow": {shadow: true}, "in the background": {background: true}} {
+		testkit.Virtual(t, name, func(t *testing.T) {
+			g := must(t, Config{
+				Shared: true, SharedSlots: true,
+				Pools: []Pool{{Name: "p", Concurrency: 9, MaxQueue: 10, Budgets: []Budget{
+					{Unit: UnitTokens, Limit: 1000, Per: budget.Day, Background: tt.background},
+				}}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, Shadow: tt.shadow}},
+			})
+			s := g.SharedSlots()[0]
+			s.Claim(time.Now())
+			s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 9}, nil)
+			admitted(t, g, demand("a", 300)).Settle(Usage{})
+			_, list := s.Claim(time.Now())
+			if all, own := list[0], list[1]; all.Need != 300 || all.Last != 300 || own.Last != 300 {
+				t.Errorf("of the budget it needs %d for a call of %d, and its tenant's was of %d; want 300", all.Need, all.Last, own.Last)
+			}
 		})
 	}
 }
