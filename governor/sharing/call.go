@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/federation/parts"
@@ -44,13 +45,11 @@ func (c *Call) Gone() bool { return c.shared.Gone() }
 // It is empty if nobody waits for the answer any more.
 func (c *Call) Takes(l runner.AskedLimits, beat int) (list []parts.Take) {
 	of := l.(*Limits)
-	takes := map[string]governor.Take{}
-	for _, t := range c.shared.Takes(of.own) {
-		takes[t.Name] = t
-	}
-	for i := range of.claims {
-		t, claimed := takes[of.claims[i].Name]
-		if claimed {
+	takes := c.shared.Takes(of.own)
+	for i := range of.claimed {
+		at := slices.IndexFunc(takes, func(t governor.Take) bool { return t.Name == of.claimed[i].Name })
+		if at >= 0 {
+			t := takes[at]
 			c.takes = append(c.takes, taken{t, of})
 			list = append(list, parts.Take{Beat: beat, Claim: i, Amount: t.Amount, Rest: t.OfBudget()})
 		}

@@ -23,9 +23,8 @@ const (
 
 // Limits speaks for one tenant's own limits and budgets. It is for one goroutine.
 type Limits struct {
-	own    *governor.SharedLimits
-	claims []parts.Claim   // as last made
-	parts  []limits.Demand // what they were made of, with Used as the store believes it
+	own     *governor.SharedLimits
+	claimed []limits.Demand // as last made claims of, with Used as the store believes it
 
 	told limits.Traffic       // as of the last claims
 	at   time.Time            // when the last claims were made
@@ -67,8 +66,8 @@ func (l *Limits) GiveUp(now time.Time) []parts.Claim {
 func (l *Limits) claim(now time.Time, d governor.LimitsDemand) (claims []parts.Claim, busy bool) {
 	busy = d.Busy || d.Traffic != l.told
 	l.smooth(now, d.Traffic)
-	l.parts = d.Parts
-	l.claims = make([]parts.Claim, len(d.Parts)) // the last ones may still be in transit
+	l.claimed = d.Parts
+	claims = make([]parts.Claim, len(d.Parts))
 	for i := range d.Parts {
 		p := &d.Parts[i]
 		ahead := int64(0)
@@ -80,9 +79,9 @@ func (l *Limits) claim(now time.Time, d governor.LimitsDemand) (claims []parts.C
 			c.Spare = max(0, p.Limit-max(c.Want, c.Used))
 			c.Want += c.Spare
 		}
-		l.claims[i] = c
+		claims[i] = c
 	}
-	return l.claims, busy
+	return claims, busy
 }
 
 // ahead is how much of a limit is asked for in advance, beyond what is used and what calls wait for.
@@ -126,7 +125,7 @@ func (l *Limits) Last(claims []parts.Claim) bool {
 
 // moreOf is what calls may take beyond what is used while the i-th part lasts. Of slots that is what they take at once.
 func (l *Limits) moreOf(i int) int64 {
-	d := &l.parts[i]
+	d := &l.claimed[i]
 	if d.Axis == limits.Concurrency {
 		return 1 + int64(l.rateOf(d)*aheadSeconds)
 	}
@@ -154,18 +153,11 @@ func (l *Limits) smooth(now time.Time, t limits.Traffic) {
 
 // letIn notes that the store now believes that so much more of a limit is used here.
 func (l *Limits) letIn(name string, amount int64) {
-	if p := l.claimed(name); p != nil {
-		p.Used += amount
+	for i := range l.claimed {
+		if p := &l.claimed[i]; p.Name == name {
+			p.Used += amount
+		}
 	}
-}
-
-// claimed is the demand on a limit as last claimed; nil if there was none.
-func (l *Limits) claimed(name string) *limits.Demand {
-	i := slices.IndexFunc(l.parts, func(p limits.Demand) bool { return p.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &l.parts[i]
 }
 
 // Gives reports whether less is used here than the store believes, so that others could have the
@@ -179,14 +171,14 @@ func (l *Limits) Gives(now time.Time) bool {
 		return false
 	}
 	return slices.ContainsFunc(d.Parts, func(p limits.Demand) bool {
-		told := l.claimed(p.Name)
-		return told != nil && p.Used < told.Used
+		less := func(told limits.Demand) bool { return told.Name == p.Name && p.Used < told.Used }
+		return slices.ContainsFunc(l.claimed, less)
 	})
 }
 
 // Apply puts in force the answer to the last claims, which holds until the given time.
 func (l *Limits) Apply(now, until time.Time, list []parts.Part) {
-	l.own.Allow(now, until, grantsOf(l.claims, list))
+	l.own.Allow(now, until, grantsOf(l.claimed, list))
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Apply, this process counts by

@@ -71,9 +71,9 @@ func TestLasting_Claims(t *testing.T) {
 			{func(c *parts.Claim, last *int64) { c.Kind, c.Used, c.Want, *last = parts.Period, 89, 91, 0 }, false, 0},
 			{func(c *parts.Claim, last *int64) { c.Kind, c.Want, *last = parts.Period, 6, 0 }, true, 6},
 		} {
-			l := &Limits{own: answer(t, inCommonAsked(t), nil, 50, 0).own, parts: []limits.Demand{{Axis: limits.Tokens, Last: 10}}}
+			l := &Limits{own: answer(t, inCommonAsked(t), nil, 50, 0).own, claimed: []limits.Demand{{Axis: limits.Tokens, Last: 10}}}
 			c := []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 100, Used: 5, Want: 7}}
-			tt.change(&c[0], &l.parts[0].Last)
+			tt.change(&c[0], &l.claimed[0].Last)
 			if lasts := l.Last(c); lasts != tt.lasts || lasts && c[0].Want != tt.want {
 				t.Errorf("%+v: %v", c[0], lasts)
 			}

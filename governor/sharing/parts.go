@@ -22,12 +22,12 @@ func claimOf(d *limits.Demand, ahead int64) parts.Claim {
 	return c
 }
 
-// grantsOf are the grants in the answers to claims.
-func grantsOf(claims []parts.Claim, list []parts.Part) []governor.Grant {
-	list = list[:min(len(list), len(claims))]
+// grantsOf are the grants in the answers to the claims for demands.
+func grantsOf(claimed []limits.Demand, list []parts.Part) []governor.Grant {
+	list = list[:min(len(list), len(claimed))]
 	grants := make([]governor.Grant, len(list))
 	for i, p := range list {
-		grants[i] = governor.Grant{Name: claims[i].Name, Amount: p.Part, Others: p.Others, Held: p.Held}
+		grants[i] = governor.Grant{Name: claimed[i].Name, Amount: p.Part, Others: p.Others, Held: p.Held}
 	}
 	return grants
 }

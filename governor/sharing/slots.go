@@ -12,10 +12,10 @@ import (
 
 // Slots speaks for the slots and budgets of one pool. It is for one goroutine.
 type Slots struct {
-	shared *governor.SharedSlots
-	slots  claims.Slots
-	claims []parts.Claim // as last made
-	first  int           // how many of them are on slots, before those on budgets
+	shared  *governor.SharedSlots
+	slots   claims.Slots
+	first   int             // how many claims were on slots, before those on budgets
+	budgets []limits.Demand // as last made claims of
 }
 
 var _ runner.RotatingLimits = (*Slots)(nil)
@@ -35,7 +35,7 @@ func (s *Slots) Claims(now time.Time) (list []parts.Claim, busy bool) {
 	for i := range budgets {
 		list = append(list, claimOf(&budgets[i], aheadInPool(&budgets[i])))
 	}
-	s.claims = list
+	s.budgets = budgets
 	return list, d.Configured || d.Running > 0
 }
 
@@ -48,7 +48,7 @@ func aheadInPool(d *limits.Demand) int64 {
 // Apply puts in force the answer to the last claims, which holds until the given time.
 func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
 	first := min(len(list), s.first)
-	s.shared.Allow(now, until, s.slots.Grant(list[:first]), grantsOf(s.claims[s.first:], list[first:]))
+	s.shared.Allow(now, until, s.slots.Grant(list[:first]), grantsOf(s.budgets, list[first:]))
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Apply, the pool goes by its
