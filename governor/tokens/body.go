@@ -16,7 +16,7 @@ type Body struct {
 	// Unseen is how many further things the body refers to whose size nobody can tell from it.
 	// They are in no Size.
 	Unseen int64
-	// Apart are the files in the body itself, which are no text, in their order.
+	// Apart are the files in the body itself, which are no text as they stand there, in their order.
 	Apart []Span
 }
 
@@ -90,13 +90,17 @@ type part struct {
 	types int
 	tool  bool  // it says that the provider runs it
 	plain bool  // its file is text as it is, and not in base64
+	text  bool  // its file is declared as text
 	links int64 // addresses
 	// where its files and ids begin
 	files, ids int
 }
 
 // Span is a string in the body, with its quotes.
-type Span struct{ Start, End int }
+type Span struct {
+	Start, End int
+	Text       bool // it is a file of text, in base64
+}
 
 // Reset begins with another body.
 func (m *Measurer) Reset(body []byte) {
@@ -197,8 +201,11 @@ func (m *Measurer) end() {
 		return
 	}
 	kind := p.kind
-	if p.types != 1 || p.plain {
+	switch {
+	case p.types != 1 || p.plain:
 		kind = Text
+	case p.text && kind != Text:
+		kind = Document
 	}
 	m.closePart(&p, kind)
 }
@@ -214,7 +221,12 @@ func (m *Measurer) closePart(p *part, kind Kind) {
 		case Sound:
 			size[Sound] += SoundOf(int64(len(raw)) / 4 * 3)
 		case Document:
-			size[Document] += Weigh(raw)
+			text, isText := m.textOf(file, p.text)
+			file.Text = isText
+			*size = size.Plus(text)
+			if !isText {
+				size[Document] += Weigh(raw)
+			}
 		default:
 			*size = size.Plus(SizeOf(raw))
 			continue

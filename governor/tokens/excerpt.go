@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
-// Excerpt is some parts of the text of a body, as they stand in JSON, in quotes like one string. Files in base64 are no text.
+// Excerpt is some parts of the text of a body, as they stand in JSON, in quotes like one string. Files in base64 are no text, but for those that say some.
 type Excerpt []byte
 
 const (
@@ -16,47 +16,67 @@ const (
 	partSize     = 128 // bytes, and those of the character at its end
 )
 
-// ExcerptOf takes an excerpt of a JSON body from places that its sender cannot know, or all of a short one: of what is apart from some files.
+// written is a text, and how a part of it is added to an excerpt.
+type written struct {
+	text []byte
+	take func(out Excerpt, text []byte, from, to int) Excerpt
+}
+
+// ExcerptOf takes an excerpt of a JSON body from places that its sender cannot know, or all of a short one: of what is apart from some files, and of what
+// those say that are text.
 func ExcerptOf(body []byte, files []Span) Excerpt {
-	texts := [][]byte{body}
+	var texts []written
+	at := 0
 	for _, file := range files {
-		last := len(texts) - 1
-		at := len(body) - len(texts[last])
-		texts[last] = body[at:file.Start]
-		texts = append(texts, body[file.End:])
+		texts = append(texts, written{body[at:file.Start], appendPart})
+		if file.Text {
+			texts = append(texts, written{file.digits(body), appendCoded})
+		}
+		at = file.End
 	}
-	return excerpt(texts, appendPart)
+	return excerpt(append(texts, written{body[at:], appendPart}))
 }
 
 // ExcerptOfTexts takes an excerpt of texts that are not in JSON, such as the fields of a form.
-func ExcerptOfTexts(texts [][]byte) Excerpt { return excerpt(texts, appendPlain) }
+func ExcerptOfTexts(texts [][]byte) Excerpt {
+	list := make([]written, len(texts))
+	for i, text := range texts {
+		list[i] = written{text, appendPlain}
+	}
+	return excerpt(list)
+}
 
-// excerpt takes parts of some texts, or all of short ones, by a function that takes a part of one.
-func excerpt(texts [][]byte, take func(out Excerpt, text []byte, from, to int) Excerpt) Excerpt {
+// excerpt takes parts of some texts, or all of short ones.
+func excerpt(texts []written) Excerpt {
 	length := 0
-	for _, text := range texts {
-		length += len(text)
+	for _, t := range texts {
+		length += len(t.text)
 	}
 	out := append(make(Excerpt, 0, (excerptParts+1)*partSize), '"')
 	add := func(from, to int) { // by indices as if the texts stood one behind the other
-		for _, text := range texts {
-			if from < len(text) && to > 0 {
-				out = take(out, text, max(from, 0), min(to, len(text)))
+		for _, t := range texts {
+			if from < len(t.text) && to > 0 {
+				out = t.take(out, t.text, max(from, 0), min(to, len(t.text)))
 			}
-			from -= len(text)
-			to -= len(text)
+			from -= len(t.text)
+			to -= len(t.text)
 		}
 	}
-	if length <= excerptParts*partSize {
-		add(0, length)
-		return append(out, '"')
-	}
-	for i := range excerptParts {
-		from := i * length / excerptParts
-		from += rand.IntN((i+1)*length/excerptParts - from - partSize + 1)
-		add(from, from+partSize)
-	}
+	samples(length, excerptParts, partSize, add)
 	return append(out, '"')
+}
+
+// samples takes so many samples of something of a length, each of a size, from places that nobody knows before, or all of what is short.
+func samples(length, n, size int, take func(from, to int)) {
+	if length <= n*size {
+		take(0, length)
+		return
+	}
+	for i := range n {
+		from := i * length / n
+		from += rand.IntN((i+1)*length/n - from - size + 1)
+		take(from, from+size)
+	}
 }
 
 // Weight is what the excerpt weighs.
@@ -85,6 +105,12 @@ func appendPlain(out Excerpt, text []byte, from, to int) Excerpt {
 		out = append(out, b)
 	}
 	return out
+}
+
+// appendCoded appends about what the base64 from an index to another says.
+func appendCoded(out Excerpt, digits []byte, from, to int) Excerpt {
+	said := appendDecoded(nil, digits, from, to)
+	return appendPlain(out, said, 0, len(said))
 }
 
 // runeFrom is the first place from an index on at which a character begins, or the text ends. In what is no UTF-8 it is any place.

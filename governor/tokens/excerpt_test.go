@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -52,6 +53,8 @@ func TestExcerpt_CutsNoCharacter(t *testing.T) {
 // An excerpt is a small body as a whole, parts of a larger one, and of what is text in it.
 func TestExcerptOf(t *testing.T) {
 	picture := strings.Repeat("QUFB", 3000)
+	letters := strings.Repeat("zqxj?>?>", 1000)
+	coded := base64.StdEncoding.EncodeToString([]byte(letters))
 	part := `{"type":"input_image","image_url":"data:image/png;base64,` + picture + `"}`
 	for _, tt := range []struct {
 		name, body  string
@@ -64,6 +67,8 @@ func TestExcerptOf(t *testing.T) {
 		{"a picture in a part of it", `{"input":[{"content":[{"type":"input_image","content":[` + part + `],"image_url":"data:image/png;base64,` + picture + `"}]}]}`, 100, 250, "QUFB"},
 		{"many pictures", `{"input":[{"content":[` + strings.Repeat(part+`,{"type":"input_text","text":"b c"},`, 40) + part + `]}]}`, 400, 900, "QUFB"},
 		{"a link to a picture", `{"input":[{"content":[{"type":"input_image","image_url":"https://example.com/1"},{"type":"input_text","text":"` + strings.Repeat("b c ", 1000) + `"}]}]}`, 480, 700, ""},
+		{"a document of text", `{"input":[{"content":[{"type":"input_file","file_data":"data:application/json;base64,` + coded + `"}]}]}`, 300, 700, coded[:8]},
+		{"an escaped document of text", `{"messages":[{"content":[{"type":"document","source":{"type":"base64","media_type":"text/plain","data":"` + strings.ReplaceAll(coded, "/", `\/`) + `"}}]}]}`, 300, 700, coded[:8]},
 		{"a document that is text", `{"messages":[{"content":[{"type":"document","source":{"data":"` + picture + `","type":"text"}}]}]}`, 480, 700, ""},
 		{"what only looks like a picture", `{"input":[{"content":[{"type":"input_text","image_url":"data:image/png;base64,` + picture + `"},` + part + `]}]}`, 480, 700, ""},
 	} {
@@ -72,6 +77,9 @@ func TestExcerptOf(t *testing.T) {
 			said := string(x.Said())
 			if n := len(x) - 2; n < tt.least || n > tt.most || tt.without != "" && strings.Contains(said, tt.without) {
 				t.Errorf("%s: %d bytes: %s", tt.name, n, said)
+			}
+			if strings.Contains(tt.name, "document of text") && strings.Count(said, "zqxj?>?>") < 30 {
+				t.Errorf("%s: %s", tt.name, said)
 			}
 		}
 	}

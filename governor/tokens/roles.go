@@ -1,6 +1,10 @@
 package tokens
 
-import "github.com/llmgov/llmgov/internal/lib/jsonscan"
+import (
+	"bytes"
+
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
+)
 
 // role is what the value of a member is to the size of a prompt.
 type role uint8
@@ -21,6 +25,7 @@ const (
 	roleData         // a file
 	roleFileID       // the id of a file
 	roleSource       // what the object with a file has
+	roleMedia        // which type of media that is
 )
 
 // longestName bounds the keys and the types that mean something, with quotes and each letter written as an escape.
@@ -90,6 +95,8 @@ func roleInFile(key []byte) role {
 	switch string(key) {
 	case "type":
 		return roleSource
+	case "media_type":
+		return roleMedia
 	case "url", "file_url", "image_url":
 		return roleAddress
 	case "file_data":
@@ -158,8 +165,10 @@ func (m *Measurer) text(is role, t jsonscan.Token) {
 		}
 	case roleSource:
 		p.plain = p.plain || t.End-t.Start <= longestName && string(m.plain(t)) == "text"
+	case roleMedia:
+		p.text = p.text || bytes.HasPrefix(m.plain(t), []byte("text/"))
 	case roleFileID:
-		m.ids = append(m.ids, Span{t.Start, t.End})
+		m.ids = append(m.ids, Span{Start: t.Start, End: t.End})
 	default:
 		m.file(is, p, t)
 	}
@@ -172,7 +181,9 @@ func (m *Measurer) file(is role, p *part, t jsonscan.Token) {
 		text = dataOf(text)
 	}
 	if jsonscan.IsBase64(text) {
-		m.files = append(m.files, Span{t.Start, t.End})
+		head := jsonscan.Token{Start: t.Start, End: t.End - len(text), Escaped: t.Escaped}
+		p.text = p.text || bytes.HasPrefix(m.plain(head), []byte("data:text/"))
+		m.files = append(m.files, Span{Start: t.Start, End: t.End})
 		m.weigh(t.Start)
 		m.at = t.End
 		return

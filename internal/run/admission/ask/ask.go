@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -77,7 +78,7 @@ type Prompt struct {
 
 // FindFiles finds the files in the Body for a door that is told its size, and does not read it.
 func (p *Prompt) FindFiles() {
-	if !p.Own.IsText() {
+	if !p.Own.IsText() || bytes.Contains(p.Body, []byte("base64")) { // files of text are text
 		p.Apart = tokens.Measure(p.Body).Apart
 	}
 }

@@ -1,6 +1,7 @@
 package doors
 
 import (
+	"encoding/base64"
 	"strings"
 	"sync"
 	"testing"
@@ -48,7 +49,7 @@ var trainings = func() []training {
 		return `{"model":"m","input":[{"role":"user","content":[` + part + `]}],"max_output_tokens":9}`
 	}
 	file := func(n int) string {
-		return part(`{"type":"input_file","file_data":"data:application/pdf;base64,` + strings.Repeat("QUFB", n) + `"}`)
+		return part(`{"type":"input_file","file_data":"data:application/pdf;base64,JVBERi0x` + strings.Repeat("QUFB", n) + `"}`)
 	}
 	sound := func(text string) string {
 		return part(`{"type":"input_text","text":"` + text + `"},{"type":"input_audio","input_audio":{"data":"` + strings.Repeat("QUFB", 20) + `","format":"mp3"}}`)
@@ -61,8 +62,12 @@ var trainings = func() []training {
 		return formMark + head + `"model"` + "\r\n\r\nm\r\n" + formMark + head + `"prompt"` + "\r\n\r\n" + text + "\r\n" + formMark + head + `"` + file +
 			`"; filename="a"` + "\r\nContent-Type: application/octet-stream\r\n\r\nQUFB\r\n" + formMark + "--\r\n"
 	}
-	document := func(text string) string {
-		return `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"` + text + `"}}]}]}`
+	document := func(kind, text string) string {
+		return `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"` + kind + `","media_type":"text/plain","data":"` + text + `"}}]}]}`
+	}
+	coded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	table := func(text string) string {
+		return part(`{"type":"input_file","filename":"a.csv","file_data":"data:application/csv;base64,` + coded(text) + `"}`)
 	}
 	letters := strings.Repeat("zqxjkvwq", 1250)
 	words := strings.Repeat("international ", 300)
@@ -85,7 +90,9 @@ var trainings = func() []training {
 		{"long words, then letters and some as numbers, broken off", chat, said(strings.Repeat("international ", 300), bound), said(strings.Repeat(letters[:200]+`\u007a`, 50), bound), took{300, 5}, took{7550, 5}, true, true},
 		{"long words, then letters with a picture, broken off", responses, picture(strings.Repeat("international ", 300)), picture(letters), took{400, 5}, took{7585, 5}, true, true},
 		{"long words, then letters with a sound, broken off", responses, sound(words), sound(letters), took{400, 5}, took{7585, 5}, true, true},
-		{"long words, then letters in a document of text, broken off", "/messages", document(words), document(letters), took{300, 5}, took{7500, 5}, true, true},
+		{"long words, then letters in a document of text, broken off", "/messages", document("text", words), document("text", letters), took{300, 5}, took{7500, 5}, true, true},
+		{"long words, then letters in a document in base64, broken off", "/messages", document("base64", coded(words)), document("base64", coded(letters)), took{300, 5}, took{7500, 5}, true, true},
+		{"long words, then letters in a file in base64, broken off", responses, table(words), table(letters), took{300, 5}, took{7500, 5}, true, true},
 		{"long words, then letters with a picture in a form, broken off", "/images/edits", form(words, "image"), form(letters, "image"), took{400, 5}, took{7585, 5}, true, true},
 		{"long words, then letters with a sound in a form, broken off", "/audio/transcriptions", form(words, "file"), form(letters, "file"), took{400, 5}, took{7585, 5}, true, true},
 		{"a search finds nothing, broken off", chat, said("hi", search), said("ho", search), took{30, 5}, took{4000, 5}, true, false},
