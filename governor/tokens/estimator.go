@@ -186,17 +186,23 @@ func (e *Estimator) observeText(now time.Time, name string, s Size, actual int64
 // Sample is how many tokens a part of a text has, which weighs so much; the zero Sample says nothing.
 type Sample struct{ Tokens, Weight int64 }
 
+func (s Sample) ratio() int64 { return min(share(s.Tokens, max(1, s.Weight)), maxRatio) }
+
 // Unreported learns that a prompt of that size was sent of which nobody will say how many tokens it had, as when its caller broke off.
 // Ratios go back up to what they would be if this tenant had taught nothing, or cheap prompts whose usage is reported would make room for dear ones whose
-// usage never is; and up to what a sample of its text has, which teaches as much as a prompt of the sample's weight. What the prompt has if all of its
-// text is like the sample is returned; 0 is unknown.
-func (e *Estimator) Unreported(now time.Time, name string, s Size, text Sample) (tokens int64) {
+// usage never is; and up to what a sample of its text has, which teaches as much as a prompt of the sample's weight. What the prompt is then believed to
+// have had is returned, its text no less than the sample.
+func (e *Estimator) Unreported(now time.Time, name string, s Size, text Sample) int64 {
+	e.raise(now, name, s, text)
+	m := e.find(name)
+	said := max(e.text(m, name, s), estimate(s.Text(), text.ratio()))
+	return max(1, said+e.beside(m, name, s))
+}
+
+// raise learns from such a prompt, and from a sample of its text.
+func (e *Estimator) raise(now time.Time, name string, s Size, text Sample) {
 	m := e.known(name)
-	sample := int64(0)
-	if text.Weight > 0 {
-		sample = min(share(text.Tokens, text.Weight), maxRatio)
-		tokens = estimate(s.Text(), sample) + e.beside(m, name, s)
-	}
+	sample := text.ratio()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for k, weight := range s.gathered() {
@@ -216,7 +222,6 @@ func (e *Estimator) Unreported(now time.Time, name string, s Size, text Sample) 
 			l.learnLocked(now, sample, min(text.Weight, weight), e.evenly)
 		}
 	}
-	return tokens
 }
 
 // observeFiles learns from a prompt that is not all text. How long its text is is believed to be

@@ -81,11 +81,10 @@ func (c *Call) MostProduced() int64 {
 	return max(c.Request.Output, c.sizeOf(&c.Ask.Answer)[tokens.Elsewhere]/tokens.Scale)
 }
 
-// unreported learns from a prompt of which nobody tells how many tokens it had, and returns how many it had if all of its text is like a sample; 0 is not
-// known.
+// unreported learns from a prompt of which nobody tells how many tokens it had, and returns how many it is believed to have had; 0 is as it was counted.
 func (s *scope) unreported(model string, p *ask.Prompt, text tokens.Sample) int64 {
 	n := s.Estimates.Prompts.Unreported(time.Now(), model, p.Size, text)
-	if p.Counted || n == 0 {
+	if p.Counted {
 		return 0
 	}
 	return p.Before + n

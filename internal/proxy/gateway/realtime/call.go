@@ -34,7 +34,7 @@ type Call interface {
 	Upstream() string
 	// EstimatePrompt is how many tokens something that was said has.
 	EstimatePrompt(tokens.Size) int64
-	// UnreportedPrompt is how many tokens something that was said has by an excerpt of it, if nobody tells; 0 is not known.
+	// UnreportedPrompt is how many tokens something that was said is believed to have, also by an excerpt of it, if nobody tells.
 	UnreportedPrompt(tokens.Size, tokens.Excerpt) int64
 	// MostOutput is how many tokens a response may have that nothing bounds, and LearnOutput learns from one.
 	MostOutput() int64
