@@ -73,9 +73,9 @@ func tooMany(message string) *ask.Refusal {
 
 // hold exchanges the session's lease for one of a response.
 func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.Duration) (f *ask.Refusal) {
-	r.unbounded = output == 0
-	if r.unbounded {
+	if output == 0 {
 		output = b.call.MostOutput()
+		r.assumed = output
 	}
 	req := b.request()
 	req.Model = b.terms.Model
@@ -217,19 +217,21 @@ func (b *book) delta(id string) {
 	}
 }
 
-// done ends a response with the usage that it reports, or with an estimate if known is false.
-func (b *book) done(id string, u governor.Usage, known bool) {
+// done ends a response with the usage that it reports, or with an estimate if known is false. One that was cut off says less of the next prompt than is
+// known, as does one outside of the conversation, and nothing of how long answers are but that they may be longer than was believed.
+func (b *book) done(e ended) {
 	b.mu.Lock()
 	if b.over {
 		b.mu.Unlock()
 		return
 	}
-	r := b.open.begun(id)
+	r := b.open.begun(e.id)
+	u := e.usage
 	switch {
-	case known:
-		b.prompt.counted(u)
-	case r != nil:
+	case !e.known && r != nil:
 		u = b.unfinished(r)
+	case e.known && !e.outside && (e.whole || u.Input+u.Output > b.estimate(b.prompt)):
+		b.prompt.counted(u)
 	}
 	held := r != nil && r.held
 	if r != nil {
@@ -239,16 +241,16 @@ func (b *book) done(id string, u governor.Usage, known bool) {
 		b.paysLocked(u)
 	}
 	b.mu.Unlock()
-	if known && r != nil && r.unbounded && u.Output > 0 {
+	if e.known && r != nil && r.assumed > 0 && u.Output > 0 && (e.whole || u.Output > r.assumed) {
 		b.call.LearnOutput(u)
 	}
 	if !held {
-		b.took(u, !known)
+		b.took(u, !e.known)
 		return
 	}
 	b.rest()
 	b.priced(r.lease, u).Settle(u)
-	b.call.Took(u, !known)
+	b.call.Took(u, !e.known)
 }
 
 // notBegun gives back the lease of a response that was asked for and that the upstream refused. Errors

@@ -23,7 +23,7 @@ type response struct {
 	prompt int64 // tokens of said, as held
 	deltas int64
 
-	unbounded bool // nothing says how long it may become
+	assumed int64 // tokens of its answer, as held, if nothing says how long it may become
 }
 
 // responses are those that have not ended, the oldest first.
@@ -57,6 +57,27 @@ func (l responses) first(is func(*response) bool) *response {
 // without returns the list without one of them.
 func (l responses) without(r *response) responses {
 	return slices.DeleteFunc(l, func(o *response) bool { return o == r })
+}
+
+// ended is what the upstream says of a response at its end.
+type ended struct {
+	id      string
+	usage   governor.Usage
+	known   bool // it says what it took
+	whole   bool // it was neither cut off nor cancelled, and has not failed
+	outside bool // of the conversation
+}
+
+func readEnd(response gjson.Result) ended {
+	usage := response.Get("usage")
+	status := response.Get("status").Str
+	return ended{
+		id:      response.Get("id").Str,
+		usage:   readUsage(usage),
+		known:   usage.IsObject(),
+		whole:   status == "completed" || status == "",
+		outside: response.Get("conversation_id").Raw == "null",
+	}
 }
 
 // readUsage reads the usage of one response or transcription. Usage given as a duration has no tokens.

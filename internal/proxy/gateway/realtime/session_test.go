@@ -175,6 +175,32 @@ func TestBook_Unreported(t *testing.T) {
 	}
 }
 
+// A response that was cut off, or is outside of the conversation, lowers neither what the next prompt is held at nor what answers are; one that shows more
+// of either raises it.
+//
+// Seen to fail with: all that is reported is learned.
+func TestBook_LearnsFromWholeResponses(t *testing.T) {
+	for end, want := range map[string]struct{ prompt, answer int64 }{
+		`"status":"completed","usage":{"input_tokens":9,"output_tokens":1}`:                            {10, 1},
+		`"status":"cancelled","usage":{"input_tokens":0,"output_tokens":1}`:                            {705, 100},
+		`"status":"failed","usage":{"input_tokens":0,"output_tokens":0}`:                               {705, 100},
+		`"status":"incomplete","usage":{"input_tokens":9,"output_tokens":1}`:                           {705, 100},
+		`"status":"incomplete","usage":{"input_tokens":900,"output_tokens":150}`:                       {1050, 150},
+		`"status":"completed","conversation_id":null,"usage":{"input_tokens":9,"output_tokens":150}`:   {705, 150},
+		`"status":"completed","conversation_id":"conv","usage":{"input_tokens":800,"output_tokens":1}`: {801, 1},
+	} {
+		s := newSite(t)
+		s.hear("response.created", `{"type":"response.created","response":{"id":"a"}}`)
+		s.hear("response.done", `{"type":"response.done","response":{"id":"a","status":"completed","usage":{"input_tokens":700,"output_tokens":5}}}`)
+		s.call.most = 100
+		s.hear("response.created", `{"type":"response.created","response":{"id":"b"}}`)
+		s.hear("response.done", `{"type":"response.done","response":{"id":"b",`+end+`}}`)
+		if prompt := s.book.prompt.heard; prompt != want.prompt || s.call.most != want.answer {
+			t.Errorf("after %s: the next prompt is held at %d, and its answer at %d; want %d and %d", end, prompt, s.call.most, want.prompt, want.answer)
+		}
+	}
+}
+
 // A session and its responses have one slot, whatever comes in which order.
 func TestBook_OneSlot(t *testing.T) {
 	s := newSite(t)

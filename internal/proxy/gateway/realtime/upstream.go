@@ -138,8 +138,7 @@ func (u *upstreamSide) meter(ctx context.Context, kind string, text []byte) *ask
 	case strings.HasPrefix(kind, "response.") && strings.HasSuffix(kind, ".delta"):
 		u.book.delta(get("response_id").Str)
 	case kind == "response.done":
-		usage := get("response.usage")
-		u.book.done(get("response.id").Str, readUsage(usage), usage.IsObject())
+		u.book.done(readEnd(get("response")))
 	case kind == "conversation.item.input_audio_transcription.completed":
 		u.book.took(readUsage(get("usage")), false)
 		return u.book.spent()
