@@ -8,9 +8,9 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 )
 
-// soundBytes is the length of one token of audio in base64: a tenth of a second of 24,000 two-byte
-// samples a second.
-const soundBytes = 6400
+// soundBytes is the length of one token of audio in base64: a tenth of a second of 8,000 one-byte samples a second, which are the fewest bytes of the
+// formats that a session may have.
+const soundBytes = 8000 / 10 * 4 / 3
 
 // prompt is the conversation so far, which is the prompt of the next response.
 type prompt struct {

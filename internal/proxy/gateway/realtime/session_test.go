@@ -3,6 +3,7 @@ package realtime
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"io"
 	"testing"
 	"time"
@@ -238,5 +239,17 @@ func TestBook_OneSlot(t *testing.T) {
 	running("it is over", 0)
 	if used := s.used(); used != 12 {
 		t.Errorf("%d tokens are charged, want 12", used)
+	}
+}
+
+// Ten seconds of sound are held at a hundred tokens in the format with the fewest bytes, which the client chooses.
+//
+// Seen to fail with: the bytes of another format.
+func TestPrompt_Sound(t *testing.T) {
+	var p prompt
+	muLaw := base64.StdEncoding.EncodeToString(make([]byte, 10*8000))
+	p.add(&head.Event{Kind: head.EventAppend, Text: []byte(muLaw)})
+	if got := p.said[tokens.Sound] / tokens.Scale; got < 100 || got > 101 {
+		t.Errorf("ten seconds are %d tokens", got)
 	}
 }
