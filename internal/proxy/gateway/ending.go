@@ -54,6 +54,9 @@ func (c *call) brokeOff(err error) []byte {
 // answered ends the lease when an answer, plain or stream, has ended in whatever way.
 func (c *call) answered(res streaming.Result) {
 	u := c.Metered(res)
+	if !res.Reported {
+		c.stored.Unreported(u)
+	}
 	if c.head.Background && !c.Ending.Panicked {
 		c.stored.Answered(res, u, c.try.up.Name)
 		return

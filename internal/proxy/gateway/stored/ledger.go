@@ -26,6 +26,7 @@ type Ledger struct {
 
 	held  governor.Lease // of a batch that is being created
 	owed  string         // the response that is charged when it is done
+	begun objects.Key    // the response whose size is as held, until its usage is reported
 	noted int            // how many objects of the answer were recorded
 }
 
@@ -91,9 +92,16 @@ func (l *Ledger) Record(upstream string, list []Object, unstored bool) {
 		size := o.Size
 		if o.Kind == objects.Response && size == 0 { // it has only begun, and may never report its usage
 			size = l.Call.Request.Input + l.Call.Request.Output
+			l.begun = key
 		}
 		l.Store.OwnSoon(key, objects.Entry{Kind: o.Kind, Owner: l.Call.Tenant.Name, Size: size})
 	}
+}
+
+// Unreported records what is believed of a response that never reported its usage: it is the prompt of those that continue it.
+func (l *Ledger) Unreported(u governor.Usage) {
+	held := l.Call.Request
+	l.Store.Resize(l.begun, max(held.Input, u.Input)+max(held.Output, u.Output))
 }
 
 // Collect charges an object that is done.

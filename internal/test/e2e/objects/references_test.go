@@ -17,6 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/lab/mock"
+	"github.com/llmgov/llmgov/internal/proxy/objects"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -215,6 +216,34 @@ func TestStreamedResponsesAreOwned(t *testing.T) {
 	testkit.OK(t, acme.Responses.Delete(ctx, id))
 	if _, err := acme.Responses.Get(ctx, id, responses.ResponseGetParams{}); err == nil {
 		t.Error("a deleted response is still there")
+	}
+}
+
+// A response that is broken off before its usage adds to those that continue it what is believed of it then.
+//
+// Seen to fail with: what it was held at.
+func TestResponsesThatBrokeOffAreSizedAsCharged(t *testing.T) {
+	store := sockets.OpenObjects(t, t.TempDir())
+	s := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams(), Objects: store})
+	acme := ai(s, "acme")
+	numbers := responses.ResponseNewParamsInputUnion{OfString: param.NewOpt(strings.Repeat("12345 67890 ", 3000))}
+	call := responses.ResponseNewParams{Model: "gpt-4o", Input: numbers, MaxOutputTokens: param.NewOpt(int64(400))}
+	testkit.Must(acme.Responses.New(t.Context(), call))(t) // teaches
+	s.WaitIdle()
+	before := s.Charged("input")
+	ctx, leave := context.WithCancel(t.Context())
+	stream := acme.Responses.NewStreaming(ctx, call)
+	id := ""
+	for id == "" && stream.Next() {
+		id = stream.Current().Response.ID
+	}
+	leave()
+	stream.Close()
+	s.WaitIdle()
+	charged := s.Charged("input") - before
+	e, _ := store.Owner(objects.Key{Upstream: "up", ID: id})
+	if least := charged + 400; e.Size < least || charged == 0 {
+		t.Errorf("response %q was charged %d for its prompt, and is of size %d; want %d", id, charged, e.Size, least)
 	}
 }
 
