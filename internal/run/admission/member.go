@@ -75,12 +75,9 @@ func Blocked(t *tenants.Tenant, called string, now time.Time) *ask.Refusal {
 	if l.Blocked == "" {
 		return nil
 	}
-	until := ""
-	if !l.Until.IsZero() {
-		until = " until " + l.Until.Format(time.RFC3339)
-	}
+	until, after := ending(l.Until, now)
 	return &ask.Refusal{
-		Status: statusForbidden, Code: ask.CodeBlocked,
+		Status: statusForbidden, Code: ask.CodeBlocked, RetryAfter: after, Final: true,
 		Message: fmt.Sprintf("Calls of %s are refused%s: its %s is 0. Whoever runs this gateway can change that.", t.Called(called), until, l.Blocked),
 	}
 }

@@ -14,11 +14,23 @@ func Overridden(t *tenants.Tenant, now time.Time) *ask.Refusal {
 	if t.Blocked == nil || !t.Blocked.Live(now) {
 		return nil
 	}
-	until := ""
-	if end := t.Blocked.Until; end != nil {
-		until = " until " + end.UTC().Format(time.RFC3339)
+	end := time.Time{}
+	if t.Blocked.Until != nil {
+		end = *t.Blocked.Until
 	}
-	return &ask.Refusal{Status: statusForbidden, Code: ask.CodeTenantBlocked, Message: "Whoever runs this gateway has blocked tenant " + t.Blocked.Tenant + until + ", so none of its calls passes."}
+	until, after := ending(end, now)
+	return &ask.Refusal{
+		Status: statusForbidden, Code: ask.CodeTenantBlocked, RetryAfter: after, Final: true,
+		Message: "Whoever runs this gateway has blocked tenant " + t.Blocked.Tenant + until + ", so none of its calls passes.",
+	}
+}
+
+// ending says until when a block lasts, and how long that is yet; nothing of one without an end.
+func ending(end, now time.Time) (until string, after time.Duration) {
+	if end.IsZero() {
+		return "", 0
+	}
+	return " until " + end.UTC().Format(time.RFC3339), end.Sub(now)
 }
 
 // Refused notes that llmgov refuses the call, and remembers why for those who ask later. The governor's
