@@ -44,6 +44,9 @@ var trainings = func() []training {
 	said := func(text, more string) string {
 		return `{"model":"m","messages":[{"role":"user","content":"` + text + `"}]` + more + `}`
 	}
+	ids := func(id string, n int) string {
+		return `{"model":"m","input":[` + strings.Repeat(id+",", n-1) + id + `]}`
+	}
 	asked := func(text, more string) string { return `{"model":"m","input":"` + text + `"` + more + `}` }
 	part := func(part string) string {
 		return `{"model":"m","input":[{"role":"user","content":[` + part + `]}],"max_output_tokens":9}`
@@ -95,6 +98,8 @@ var trainings = func() []training {
 		{"long words, then letters in a file in base64, broken off", responses, table(words), table(letters), took{300, 5}, took{7500, 5}, true, true},
 		{"long words, then letters with a picture in a form, broken off", "/images/edits", form(words, "image"), form(letters, "image"), took{400, 5}, took{7585, 5}, true, true},
 		{"long words, then letters with a sound in a form, broken off", "/audio/transcriptions", form(words, "file"), form(letters, "file"), took{400, 5}, took{7585, 5}, true, true},
+		{"PDFs without text, then prose, broken off", responses, file(2000), file(2001), took{7, 5}, took{1400, 5}, true, false},
+		{"long token ids, then short ones, broken off", "/embeddings", ids("12345", 2000), ids("1", 5000), took{2000, 0}, took{5000, 0}, true, true},
 		{"a search finds nothing, broken off", chat, said("hi", search), said("ho", search), took{30, 5}, took{4000, 5}, true, false},
 		{"answers without a bound, broken off", chat, said("hi", ""), said("ho", ""), took{9, 40}, took{9, 4000}, true, false},
 	}

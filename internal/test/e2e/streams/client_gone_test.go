@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -193,6 +194,38 @@ func TestP26_ReportedUsageIsNotReplaced(t *testing.T) {
 			if got := fmt.Sprint(a.Status, s.Charged("a", "input"), s.Charged("a", "output"), s.Governor.State().Pools[0].Axes[0].Used); got != tt.want {
 				t.Errorf("%s: status, input, output, and what the pool counts: %s, want %s", tt.body, got, tt.want)
 			}
+		})
+	}
+}
+
+// dense is a PromptCounter to which a text has three tokens in four bytes.
+type dense struct{}
+
+func (dense) Count(string, []byte, time.Duration) (int64, bool) { return 0, false }
+func (dense) AtLeast(string, []byte) int64                      { return 0 }
+func (dense) Excerpt(_ string, x tokens.Excerpt) (int64, bool) {
+	return int64(len(x.Said())) * 3 / 4, true
+}
+
+// A client that stays and reads nothing chooses to hear no usage, like one that goes: it is charged by what its prompt says.
+//
+// Seen to fail with: a request that goes on when nothing can be written.
+func TestClientsThatReadNothingAreChargedByTheirPrompts(t *testing.T) {
+	for _, goes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := harness.New(t, harness.World{Mock: mock.Config{TokensPerSecond: 10}, Pool: harness.Pool(0, 0, 2), Prompts: dense{}, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}})
+			body := `{"model":"m","stream":true,"max_tokens":250,"messages":[{"role":"user","content":"` + strings.Repeat("zqxjkvwq", 1250) + `"}]}`
+			resp := testkit.Must(s.PostTo(t.Context(), "/chat/completions", "a", body))(t)
+			time.Sleep(10 * time.Second)
+			if goes {
+				testkit.OK(t, resp.Body.Close())
+			}
+			time.Sleep(5 * time.Minute)
+			if in := s.Charged("a", "input"); in < 7000 {
+				t.Errorf("goes %v: its prompt of 7,500 tokens is charged %d", goes, in)
+			}
+			_ = resp.Body.Close()
+			synctest.Wait()
 		})
 	}
 }
