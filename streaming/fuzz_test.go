@@ -89,11 +89,13 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// usageOracle reads usage as encoding/json sees it.
-func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
+// usageOracle reads usage as encoding/json sees it. ok is false where a count is written as a string, a fraction or a power of ten.
+func usageOracle(object map[string]json.RawMessage) (u Usage, reported, ok bool) {
+	plain := true
 	get := func(m map[string]json.RawMessage, name string) int64 {
 		var n int64
 		raw, ok := m[name]
+		plain = plain && !bytes.ContainsAny(raw, `.eE"`)
 		if !ok || string(raw) == "null" || json.Unmarshal(raw, &n) != nil || n < 0 || n > maxTokens || raw[0] == '-' {
 			return -1
 		}
@@ -115,13 +117,13 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 	out := either("completion_tokens", "output_tokens")
 	total := get(object, "total_tokens")
 	if in < 0 && out < 0 && total < 0 {
-		return Usage{}, false
+		return Usage{}, false, plain
 	}
 	p := sub("prompt_tokens_details")
 	c := sub("completion_tokens_details")
 	read := max(0, get(object, "cache_read_input_tokens"))
 	written := max(0, get(object, "cache_creation_input_tokens"))
-	u := Usage{Input: max(0, in), Output: max(0, out), Reasoning: max(0, get(c, "reasoning_tokens"))}
+	u = Usage{Input: max(0, in), Output: max(0, out), Reasoning: max(0, get(c, "reasoning_tokens"))}
 	anthropic := in >= 0 && get(object, "prompt_tokens") < 0 && p == nil
 	if read+written > u.Input || total > 0 && total >= u.Input+u.Output+read+written || total <= 0 && anthropic {
 		u.Input += read + written
@@ -159,7 +161,7 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 	u.AudioOutput = min(audio[1], u.Output)
 	u.ImageOutput = min(image[1], u.Output-u.AudioOutput)
 	u.Tools = max(0, get(sub("server_tool_use"), "web_search_requests"), get(object, "num_search_queries"))
-	return u, true
+	return u, true, plain
 }
 
 // oracleUsage is what a document's top-level usage says; ok is false when the oracle has no opinion: keys
@@ -181,7 +183,7 @@ func oracleUsage(data []byte) (u Usage, reported, ok bool) {
 		return u, false, false
 	}
 	if json.Unmarshal(doc["usage"], &object) == nil && object != nil {
-		u, reported = usageOracle(object)
+		return usageOracle(object)
 	} else if strings.Contains(s, `"usage"`) {
 		return u, false, false // in a choice, perhaps
 	}
@@ -191,6 +193,7 @@ func oracleUsage(data []byte) (u Usage, reported, ok bool) {
 func FuzzMeter(f *testing.F) {
 	f.Add([]byte(`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":1}}}`))
 	f.Add([]byte(`{"a":[{"usage":{"prompt_tokens":1}}],"usage": {"input_tokens":1}}`))
+	f.Add([]byte(`{"usage":{"total_tokens":4e0}}`))
 	for _, ending := range []string{".sse", ".json"} {
 		for _, st := range corpus(f, ending) {
 			for _, b := range oracle(string(st.in)) {
