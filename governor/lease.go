@@ -171,6 +171,16 @@ func (l *Lease) endNow(now time.Time, u Usage, requests int64, how Ending) (e en
 	return e, true
 }
 
+// Took is what a usage of the call takes of its pool's limits a minute.
+func (l Lease) Took(u Usage) limits.Cost {
+	if l.pool == nil {
+		return limits.Cost{}
+	}
+	l.g.look()
+	defer l.g.unlock()
+	return l.took(u.Bounded(), 1)
+}
+
 // took is the cost of a usage on rolling limits, those of the pool and of tenants alike.
 func (l *Lease) took(u Usage, requests int64) limits.Cost {
 	w := &l.pool.weights

@@ -79,6 +79,7 @@ func (c *call) finish() {
 		}
 	}
 	c.endAdmitted(cause)
+	c.noteTaken()
 	c.stored.Close()
 	c.memory.Release()
 	c.giveUp()

@@ -140,7 +140,7 @@ func (g *Gateway) Recall(text []byte) {
 // look takes in what an answer of a pool's upstream says is left for a model. It reports whether the limits that count may have changed.
 func (g *Gateway) look(pool *poolSide, m *upstreams.Member, model string, left *upstreams.Remains, refused bool) (news bool) {
 	w := g.world.Load()
-	a := w.accounts[m.Account]
+	a, i := w.accountOf(pool, m.Account)
 	if a == nil {
 		return false
 	}
@@ -148,12 +148,29 @@ func (g *Gateway) look(pool *poolSide, m *upstreams.Member, model string, left *
 	if pool.set.Shared {
 		late = limits.NewsTravel
 	}
-	for i, at := range a.Pools {
-		if w.pools[at.Pool].Name == pool.Name {
-			news = a.Look(time.Now(), i, m, model, left, g.claims(w, a), late, refused)
+	return a.Look(time.Now(), i, m, model, left, g.claims(w, a), late, refused)
+}
+
+// noteTaken tells the account of the last try what of it the call took.
+func (c *call) noteTaken() {
+	if c.try.up == nil || !c.try.Sent.Load() || !c.Ending.Done {
+		return
+	}
+	if a, i := c.g.world.Load().accountOf(c.pool, c.try.up.Account); a != nil {
+		a.Took(time.Now(), c.Admitted, i, c.realModel(), c.Lease.Took(c.Ending.Last))
+	}
+}
+
+// accountOf is an account that a pool's upstream has, and the place that the pool has there; nil if they are gone.
+func (w *world) accountOf(pool *poolSide, account string) (a *upstreams.Account, place int) {
+	if a := w.accounts[account]; a != nil {
+		for i, at := range a.Pools {
+			if w.pools[at.Pool].Name == pool.Name {
+				return a, i
+			}
 		}
 	}
-	return news
+	return nil, 0
 }
 
 // claims are what the pools at an account have used.

@@ -12,13 +12,28 @@ import (
 // Account is one at a provider, with the pools that have upstreams there. It is safe for concurrent use.
 //
 // A provider counts their models together, or each by itself, and does not say which: it shows in what is left. Until then a pool takes nothing of
-// what others use, and goes by the limits of their models if its own were not called yet. Pools that are counted together use together what others
-// leave, and those that wait give each other their parts.
+// what others use, and goes by the limits of their models if its own were not called yet. Pools of which models are counted together use together
+// what others leave, and those that wait give each other their parts.
 type Account struct {
 	Pools []PoolAt
+	*seen
+}
 
-	mu    sync.Mutex
-	looks []poolLooks // guarded by mu, by pool
+// seen is what looks have shown of an account. It is kept from one Account to the next.
+type seen struct {
+	mu     sync.Mutex
+	own    [][limits.Kinds]ledger // guarded by mu, as below: of all models, by pool
+	models []*counted
+}
+
+// counted is a model of a pool, which the provider may count by itself.
+type counted struct {
+	pool  int
+	model string
+	took  [limits.Kinds]ledger // of own, what calls took that came here and have ended
+	way   [limits.Kinds]way
+	last  [limits.Kinds]look
+	off   map[*counted]*[limits.Kinds]int // how many more looks differ from those of another one, by that, than are the same, within agreeing
 }
 
 // PoolAt is a pool at an account.
@@ -32,14 +47,6 @@ type PoolAt struct {
 type Claim struct {
 	Used  Told
 	Waits bool
-}
-
-// poolLooks are what is known of how the provider counts a pool, by axis.
-type poolLooks struct {
-	own  [limits.Kinds]ledger
-	way  [limits.Kinds]way
-	last [limits.Kinds]look
-	off  [][limits.Kinds]int // how many more looks differ from those of another pool, by that, than are the same, within agreeing
 }
 
 // look is how much was used of a limit of a minute by an answer.
@@ -71,7 +78,7 @@ func NewAccounts(sets []*Set, pools []Told) map[string]*Account {
 			m := s.Members[j]
 			own[m] = s.limitsOf(m, pools[i], part)
 			if all[m.Account] == nil {
-				all[m.Account] = &Account{}
+				all[m.Account] = &Account{seen: &seen{}}
 			}
 			all[m.Account].add(i, m)
 		}
@@ -93,10 +100,9 @@ func (a *Account) add(pool int, m *Member) {
 
 // divide sets the parts of pools and members, given the limits of these.
 func (a *Account) divide(own map[*Member]Told) {
-	a.looks = make([]poolLooks, len(a.Pools))
+	a.own = make([][limits.Kinds]ledger, len(a.Pools))
 	var largest Told
-	for i, p := range a.Pools {
-		a.looks[i].off = make([][limits.Kinds]int, len(a.Pools))
+	for _, p := range a.Pools {
 		for _, m := range p.Members {
 			for k, limit := range own[m] {
 				largest[k] = max(largest[k], limit)
@@ -118,12 +124,38 @@ func (a *Account) divide(own map[*Member]Told) {
 }
 
 // Keep takes over what looks have shown of the same pools before a reload.
-func (a *Account) Keep(before *Account) {
-	before.mu.Lock()
-	defer before.mu.Unlock()
-	a.looks = slices.Clone(before.looks)
-	for i := range a.looks {
-		a.looks[i].off = slices.Clone(a.looks[i].off)
+func (a *Account) Keep(before *Account) { a.seen = before.seen }
+
+// modelLocked is a model of a pool.
+func (a *Account) modelLocked(pool int, model string) *counted {
+	for _, c := range a.models {
+		if c.pool == pool && c.model == model {
+			return c
+		}
+	}
+	if len(a.models) == mostModels*len(a.Pools) {
+		a.models = nil // what they are is learned anew
+	}
+	c := &counted{pool: pool, model: model, off: map[*counted]*[limits.Kinds]int{}}
+	for _, o := range a.models {
+		c.off[o] = new([limits.Kinds]int)
+		o.off[c] = c.off[o]
+	}
+	a.models = append(a.models, c)
+	return c
+}
+
+// Took books what a call of a model took, which began at a time and has ended.
+func (a *Account) Took(now, began time.Time, pool int, model string, cost Told) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.models {
+		for k := range c.took {
+			if c.pool == pool && c.model == model {
+				c.took[k].advance(now)
+				c.took[k].add(began, cost[k])
+			}
+		}
 	}
 }
 
@@ -132,65 +164,100 @@ func (a *Account) Keep(before *Account) {
 func (a *Account) Look(now time.Time, pool int, m *Member, model string, left *Remains, claims []Claim, late time.Duration, refused bool) (news bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	own := claims[pool].Used
+	c := a.modelLocked(pool, model)
+	var own, all Told
 	for k := range left {
 		for i := range claims {
 			if used := claims[i].Used[k]; used >= 0 {
-				a.looks[i].own[k].note(now, used)
+				a.own[i][k].note(now, used)
 			}
 		}
-		if own[k] < 0 {
-			continue
-		}
-		if l := left[k]; l.Limit > 0 && (l.Left > 0 || refused) {
-			a.compareLocked(now, pool, limits.Axis(k), l, m.way(now, model, limits.Axis(k)), claims)
-		}
-		for i, c := range claims {
-			if i != pool && c.Used[k] >= 0 && a.togetherLocked(pool, i, limits.Axis(k)) {
-				own[k] += c.Used[k]
-			}
+		own[k] = claims[pool].Used[k]
+		if own[k] >= 0 {
+			own[k], all[k] = a.ownLocked(now, c, limits.Axis(k), claims)
 		}
 	}
-	return m.Look(now, model, left, own, late, refused)
+	news = m.Look(now, model, left, own, all, late, refused)
+	for k, l := range left {
+		if own[k] >= 0 && l.Limit > 0 && (l.Left > 0 || refused) {
+			a.compareLocked(now, c, limits.Axis(k), l, m.way(now, model, limits.Axis(k)), claims)
+		}
+	}
+	return news
 }
 
-// compareLocked compares a look at a limit with those of other pools whose use is known.
-func (a *Account) compareLocked(now time.Time, pool int, k limits.Axis, l Left, way way, claims []Claim) {
-	is := &a.looks[pool]
+// ownLocked is what pools have used of what the provider counts with a model, at most, and what these have used in all. What was used at
+// other gateways, and by calls that have not ended, may be of any of their models.
+func (a *Account) ownLocked(now time.Time, c *counted, k limits.Axis, claims []Claim) (used, all int64) {
+	off := a.offLocked(k, c.pool, c)
+	for i, claim := range claims {
+		if i == c.pool || off[i] <= 0 {
+			all += max(0, claim.Used[k])
+		}
+	}
+	used = all
+	for o, by := range c.off {
+		if by[k] > 0 && (o.pool == c.pool || off[o.pool] <= 0) && claims[o.pool].Used[k] >= 0 {
+			o.took[k].advance(now)
+			used -= o.took[k].used
+		}
+	}
+	return max(0, used), all
+}
+
+// compareLocked compares a look at a limit with those of other models of pools whose use is known.
+func (a *Account) compareLocked(now time.Time, c *counted, k limits.Axis, l Left, way way, claims []Claim) {
 	one := look{l.minute(l.Limit), l.minute(l.Limit - l.Left), now}
-	is.last[k] = one
-	is.way[k] = way
-	for i := range a.looks {
-		if i == pool || claims[i].Used[k] < 0 {
+	c.last[k] = one
+	c.way[k] = way
+	for _, o := range a.models {
+		if o == c || claims[o.pool].Used[k] < 0 {
 			continue
 		}
-		other := &a.looks[i]
-		onTheWay := l.minute(is.own[k].since(0) + other.own[k].since(0)) // perhaps not counted by both yet
-		most := one.limit/apartBy + max(0, onTheWay)
+		onTheWay := a.own[c.pool][k].since(0) // perhaps not counted by both yet
+		if o.pool != c.pool {
+			onTheWay += a.own[o.pool][k].since(0)
+		}
+		most := one.limit/apartBy + max(0, l.minute(onTheWay))
 		least := one.used
 		differ := false
-		same := now.Sub(other.last[k].at) < sameTime
+		same := now.Sub(o.last[k].at) < sameTime
 		if same {
-			least = min(least, other.last[k].used)
-			differ = other.last[k].limit != one.limit || max(one.used, other.last[k].used)-least > most
+			least = min(least, o.last[k].used)
+			differ = o.last[k].limit != one.limit || max(one.used, o.last[k].used)-least > most
 		}
-		known := max(way, other.way[k])
-		own := l.minute(is.own[k].counted(known, &l) + other.own[k].counted(known, &l))
-		off := is.off[i][k]
-		switch {
-		case differ || own-least > most:
-			off = min(off+1, agreeing)
+		known := max(way, o.way[k])
+		own := l.minute(a.surelyLocked(now, c, k).counted(known, &l) + a.surelyLocked(now, o, k).counted(known, &l))
+		switch off := &c.off[o][k]; {
+		case differ || own-least > most && least > one.limit/leastForeign: // of a bucket nothing is missing until there is too little
+			*off = min(*off+1, agreeing)
 		case same && least > 2*most: // less may be used of two limits as well
-			off = max(off-1, -agreeing)
+			*off = max(*off-1, -agreeing)
 		}
-		is.off[i][k] = off
-		other.off[pool][k] = off
 	}
 }
 
-// togetherLocked reports whether two pools are taken to be counted together.
-func (a *Account) togetherLocked(one, other int, k limits.Axis) bool {
-	return a.looks[one].off[other][k] <= 0
+// surelyLocked is what a model surely took: all that its pool did, if that has no other.
+func (a *Account) surelyLocked(now time.Time, c *counted, k limits.Axis) *ledger {
+	if slices.ContainsFunc(a.models, func(o *counted) bool { return o != c && o.pool == c.pool }) {
+		c.took[k].advance(now)
+		return &c.took[k]
+	}
+	return &a.own[c.pool][k]
+}
+
+// offLocked is how far a pool's models, or only one, are from being counted together with those of each pool: the least that was shown of two of
+// them; 0 is nothing.
+func (a *Account) offLocked(k limits.Axis, pool int, only *counted) []int {
+	off := make([]int, len(a.Pools))
+	for _, c := range a.models {
+		for o, by := range c.off {
+			if at := &off[o.pool]; c.pool == pool && (only == nil || c == only) && by[k] != 0 && (*at == 0 || by[k] < *at) {
+				*at = by[k]
+			}
+		}
+	}
+	return off
 }
 
 // Share divides what others leave of the account's limits between its pools, given their claims.
@@ -230,34 +297,24 @@ func (p *PoolAt) room(now time.Time) (room Told) {
 // shareLocked is how much a pool may use of a limit, given what others leave of the limits of each; 0 is no limit. Of what those use not that do not wait,
 // each that waits has its part, and so has the pool if its calls come to wait. While some use more than theirs, what is free is for what the others lack.
 func (a *Account) shareLocked(pool int, k limits.Axis, rooms []Told, claims []Claim) int64 {
-	is := &a.looks[pool]
 	own := claims[pool].Used[k]
 	if own < 0 {
 		return 0
 	}
+	off := a.offLocked(k, pool, nil)
 	room := rooms[pool][k]
-	looks := min(room, 1) // in room
 	waits := func(i int) bool {
-		return i == pool || claims[i].Waits && claims[i].Used[k] >= 0 && is.off[i][k] < 0
+		return i == pool || claims[i].Waits && claims[i].Used[k] >= 0 && off[i] < 0
 	}
 	free := int64(0)
 	idle := int64(0)         // used by those that do not wait
 	all, waiting := 0.0, 0.0 // parts
 	for i, c := range claims {
-		if c.Used[k] < 0 || !a.togetherLocked(pool, i, k) { // what is not known looks like use by others
+		if i != pool && (c.Used[k] < 0 || off[i] > 0) { // what is not known looks like use by others
 			continue
 		}
-		switch theirs := rooms[i][k]; {
-		case theirs == 0 || is.off[i][k] >= 0:
-			if room == 0 {
-				room = theirs
-				looks = min(theirs, 1)
-			}
-		case is.way[k] == bucket: // tells of others only while there is too little
+		if theirs := rooms[i][k]; room == 0 || theirs > 0 && off[i] < 0 {
 			room = min(cmp.Or(room, theirs), theirs)
-		default: // each has an estimate of its own of what others use
-			room += theirs
-			looks++
 		}
 		free -= c.Used[k]
 		all += a.Pools[i].part[k]
@@ -270,7 +327,6 @@ func (a *Account) shareLocked(pool int, k limits.Axis, rooms []Told, claims []Cl
 	if room == 0 {
 		return 0
 	}
-	room /= max(1, looks)
 	free += room
 	step := max(1, room/newsPart) // so that limits move less often
 	idle += (step - idle%step) % step

@@ -1,13 +1,14 @@
 package upstreams
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 )
 
-// pools are those at one account, each with a model of its own.
-type pools struct {
+// poolsAt are those at one account, each with a model of its own.
+type poolsAt struct {
 	*Account
 	sets    []*Set
 	limits  []Told
@@ -17,8 +18,8 @@ type pools struct {
 
 const accountLimit = 300_000
 
-func newPools(used []int64, own ...int64) *pools {
-	p := &pools{}
+func newPools(used []int64, own ...int64) *poolsAt {
+	p := &poolsAt{}
 	for i, limit := range own {
 		p.sets = append(p.sets, New([]Spec{{Name: "up", Weight: 1, Account: "a"}}, nil))
 		p.limits = append(p.limits, Told{Tokens: limit})
@@ -29,8 +30,13 @@ func newPools(used []int64, own ...int64) *pools {
 	return p
 }
 
+// offBy has the models of two pools be off from each other.
+func (p *poolsAt) offBy(one, other, by int) {
+	p.modelLocked(one, "m").off[p.modelLocked(other, "m")][Tokens] = by
+}
+
 // answer has a pool's upstream say what is left, of what some pools and others have used.
-func (p *pools) answer(now time.Time, pool int, counts ...int) {
+func (p *poolsAt) answer(now time.Time, pool int, counts ...int) {
 	left := accountLimit - p.foreign
 	for _, i := range counts {
 		left -= max(0, p.claims[i].Used[Tokens])
@@ -41,7 +47,7 @@ func (p *pools) answer(now time.Time, pool int, counts ...int) {
 }
 
 // leave is how much is left of each pool's limit.
-func (p *pools) leave(now time.Time) (all []int64) {
+func (p *poolsAt) leave(now time.Time) (all []int64) {
 	p.Share(now, p.claims)
 	for i, s := range p.sets {
 		limit := p.limits[i][Tokens]
@@ -154,7 +160,7 @@ func TestAccount_OnTheWay(t *testing.T) {
 		p.claims[1].Used[Tokens] += accountLimit / 6
 		p.answer(now.Add(1), 1, 0, 1)
 	}
-	if !p.togetherLocked(0, 1, Tokens) {
+	if p.offLocked(Tokens, 0, nil)[1] > 0 {
 		t.Error("they are taken to be apart")
 	}
 }
@@ -167,12 +173,12 @@ func TestAccount_Unknown(t *testing.T) {
 	for i := range time.Duration(agreeing) {
 		p.answer(t0.Add(i), 0, 0)
 	}
-	if !p.togetherLocked(0, 1, Tokens) {
+	if p.offLocked(Tokens, 0, nil)[1] > 0 {
 		t.Error("they are taken to be apart")
 	}
 	p.claims[1].Used[Tokens] = 140_000
 	p.answer(t0.Add(3*time.Second), 0, 0, 1)
-	if n := p.looks[1].own[Tokens].since(0); n != 0 {
+	if n := p.own[1][Tokens].since(0); n != 0 {
 		t.Errorf("%d are taken to be used just now", n)
 	}
 }
@@ -180,9 +186,131 @@ func TestAccount_Unknown(t *testing.T) {
 // What others leave of a pool's limits is the mean of what those tell that are counted with it, if its own calls do not.
 func TestAccount_Room(t *testing.T) {
 	p := newPools([]int64{0, 0, 0}, accountLimit, accountLimit, accountLimit)
-	p.looks[0].off[2][Tokens] = -agreeing
+	p.offBy(0, 2, -agreeing)
 	tell := Told{Tokens: accountLimit}
 	if got := p.shareLocked(0, Tokens, []Told{{}, tell, tell}, p.claims); got != accountLimit {
 		t.Errorf("it may use %d", got)
+	}
+}
+
+// models is one pool that uses some models of an account with a rolling minute, and others.
+type models struct {
+	*poolsAt
+	took    map[string]int64 // by calls that have ended, at the time of the last
+	foreign map[string]int64
+}
+
+func newModels(took map[string]int64) *models {
+	sum := int64(0)
+	for _, n := range took {
+		sum += n
+	}
+	return &models{poolsAt: newPools([]int64{sum}, accountLimit), took: took, foreign: map[string]int64{}}
+}
+
+// end books what calls took that began at a time and have ended now.
+func (m *models) end(now, began time.Time) {
+	for model, n := range m.took {
+		m.modelLocked(0, model)
+		m.Took(now, began, 0, model, Told{Tokens: n})
+	}
+}
+
+// answer has the upstream say of each model what is left of so much of what some have used.
+func (m *models) answer(now time.Time, counts map[string][]string) {
+	up := m.sets[0].Members[0]
+	for _, model := range []string{"m", "n"} {
+		left := int64(accountLimit)
+		for _, one := range counts[model] {
+			left -= m.took[one] + m.foreign[one]
+		}
+		up.Report(now, Result{Outcome: Served, Told: Told{Tokens: accountLimit}, Model: model, Began: now})
+		m.Look(now, 0, up, model, &Remains{Tokens: {Limit: accountLimit, Left: left, Window: time.Minute, Reset: 59 * time.Second}}, m.claims, 0, false)
+	}
+}
+
+// What a pool uses of a model that is counted by itself hides nobody who uses another one, and of what it uses in all as much is left to others as the
+// model needs. What is in flight, or was used at other gateways, may be of any model, and is taken for nobody's.
+func TestAccount_Models(t *testing.T) {
+	apart := map[string][]string{"m": {"m"}, "n": {"n"}}
+	together := map[string][]string{"m": {"m", "n"}, "n": {"m", "n"}}
+	for name, c := range map[string]struct {
+		counts          map[string][]string
+		foreign, unseen int64
+		seen, left      int64
+	}{
+		"apart, nobody else":         {apart, 0, 0, 0, accountLimit},
+		"apart, others at one":       {apart, 120_000, 0, 120_000, 241_500}, // 172,500 of it, as of 210,000 150,000 are
+		"apart, some in flight":      {apart, 120_000, 30_000, 90_000, 270_000},
+		"together, nobody else":      {together, 0, 0, 0, accountLimit},
+		"together, others beside it": {together, 60_000, 0, 60_000, 237_000},
+		"together, some in flight":   {together, 60_000, 30_000, 30_000, 267_000},
+	} {
+		m := newModels(map[string]int64{"m": 150_000, "n": 60_000})
+		m.foreign["m"] = c.foreign
+		m.claims[0].Used[Tokens] += c.unseen
+		m.end(t0, t0.Add(-10*time.Second))
+		for i := range time.Duration(3 * agreeing) {
+			m.answer(t0.Add(i*100*time.Millisecond), c.counts)
+		}
+		now := t0.Add(time.Second)
+		if got := m.sets[0].Members[0].State(now).Foreign[Tokens]; got != c.seen {
+			t.Errorf("%s: %d are seen used by others, want %d", name, got, c.seen)
+		}
+		if got := m.leave(now)[0]; max(got-c.left, c.left-got) > 1 {
+			t.Errorf("%s: %d are left, want %d", name, got, c.left)
+		}
+	}
+}
+
+// What a call took counts from when it began, as it does in the pool: it is not missing there from what another model used once that minute is over.
+func TestAccount_TookFromItsBeginning(t *testing.T) {
+	m := newModels(map[string]int64{"m": 10_000})
+	m.end(t0, t0.Add(-40*time.Second))
+	c := m.modelLocked(0, "m")
+	for after, want := range map[time.Duration]int64{15 * time.Second: 10_000, 25 * time.Second: 0} {
+		l := c.took[Tokens]
+		l.advance(t0.Add(after))
+		if l.used != want {
+			t.Errorf("%v later %d count, want %d", after, l.used, want)
+		}
+	}
+	m.end(t0, t0.Add(-2*time.Minute))
+	if n := c.took[Tokens].used; n != 10_000 {
+		t.Errorf("with a call of two minutes %d count", n)
+	}
+}
+
+// Models that a bucket counts together stay so, though hardly anything is missing there while the pool uses much.
+func TestAccount_Bucket(t *testing.T) {
+	p := newPools([]int64{0}, accountLimit)
+	bucket := provider{way: "bucket", limit: accountLimit, at: t0}
+	up := p.sets[0].Members[0]
+	const each = 2500
+	for i := range time.Duration(600) {
+		now := t0.Add(i * 500 * time.Millisecond)
+		model := []string{"m", "n"}[i%2]
+		_, left := bucket.call(now, each)
+		if i == 100 || i == 101 {
+			_, left = bucket.call(now, accountLimit/10) // others
+		}
+		p.claims[0].Used[Tokens] = min(int64(i)+1, 120) * each
+		up.Report(now, Result{Outcome: Served, Told: Told{Tokens: accountLimit}, Model: model, Began: now})
+		p.Look(now, 0, up, model, &Remains{Tokens: left}, p.claims, 0, false)
+		p.Took(now, now, 0, model, Told{Tokens: each})
+		if by := p.modelLocked(0, "m").off[p.modelLocked(0, "n")]; by != nil && by[Tokens] > 0 {
+			t.Fatalf("after %v they are taken to be apart", now.Sub(t0))
+		}
+	}
+}
+
+// Callers who make up names of models cost no more memory than so many.
+func TestAccount_ManyModels(t *testing.T) {
+	m := newModels(nil)
+	for i := range 10 * mostModels {
+		m.modelLocked(0, fmt.Sprint(i))
+	}
+	if n := len(m.seen.models); n > mostModels {
+		t.Errorf("%d models are known", n)
 	}
 }

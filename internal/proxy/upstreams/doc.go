@@ -46,7 +46,8 @@
 // Limits that an upstream declares count if they are lower than its part of the pool's, once
 // three answers in a row have declared them, and for five minutes after the last. If it
 // declares several, by model, the largest counts, because the pool is for all its models
-// together. What others use of a declared limit is left to them: what is missing of it, and was not used by llmgov itself.
+// together. What others use of a declared limit is left to them: what is missing of it, and was not used by llmgov itself. The pool has what leaves
+// each model's limit as much, by the part of its use that is of that model.
 // Pools at one [Account] share what is left.
 //
 // The part of an upstream that takes no calls is cut from the pool, by its weight. If all

@@ -13,6 +13,7 @@ import (
 // Until that is known it is taken to be rolling, by which own use counts most, and others' least.
 type foreign struct {
 	own   ledger
+	part  float64   // of what its pools use of all models, that they use of the limit
 	early []early   // looks of which it is not known yet what other gateways had used by then, oldest first
 	at    time.Time // of the last look that was noted
 
@@ -247,6 +248,12 @@ type ledger struct {
 
 // note takes in how much was used in the last minute.
 func (l *ledger) note(now time.Time, used int64) {
+	l.advance(now)
+	l.add(now, used-l.used)
+}
+
+// advance lets go of what is older than a minute.
+func (l *ledger) advance(now time.Time) {
 	second := now.Unix()
 	for range min(max(0, second-l.last), 60) {
 		l.last++
@@ -255,8 +262,14 @@ func (l *ledger) note(now time.Time, used int64) {
 		*at = 0
 	}
 	l.last = max(l.last, second)
-	l.seconds[l.last%60] += used - l.used
-	l.used = used
+}
+
+// add adds what was used at a time of the last minute.
+func (l *ledger) add(at time.Time, used int64) {
+	if second := at.Unix(); l.last-second < 60 {
+		l.seconds[min(second, l.last)%60] += used
+		l.used += used
+	}
 }
 
 // counted is how much of what was used counts, by a way of counting, when so much is left.

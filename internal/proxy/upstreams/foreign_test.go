@@ -248,7 +248,7 @@ func TestForeign_Cuts(t *testing.T) {
 		m := s.Members[0]
 		m.Report(now, Result{Outcome: Served, Told: limit, Model: model, Began: now})
 		if m.Due(now, model) {
-			m.Look(now, model, &Remains{Tokens: {Limit: 100_000, Left: left, Window: time.Minute, Reset: 40 * time.Second}}, Told{Tokens: 10_000}, 0, false)
+			m.Look(now, model, &Remains{Tokens: {Limit: 100_000, Left: left, Window: time.Minute, Reset: 40 * time.Second}}, Told{Tokens: 10_000}, Told{Tokens: 10_000}, 0, false)
 		}
 	}
 	cut := func(after time.Duration) (sum int64, ends []time.Time) {
@@ -289,7 +289,7 @@ func TestForeign_Models(t *testing.T) {
 			l.Window = time.Minute
 			l.Reset = 40 * time.Second
 			m.Report(now, Result{Outcome: Served, Told: Told{Tokens: l.Limit}, Model: model, Began: now})
-			m.Look(now, model, &Remains{Tokens: l}, Told{Tokens: 10_000}, 0, false)
+			m.Look(now, model, &Remains{Tokens: l}, Told{Tokens: 10_000}, Told{Tokens: 10_000}, 0, false)
 		}
 	}
 	if s := m.State(t0.Add(7 * time.Second)); s.Foreign[Tokens] != 40_000 || s.ForeignOf[Tokens] != 100_000 || s.Declared[Tokens] != 1_000_000 {

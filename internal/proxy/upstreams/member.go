@@ -1,8 +1,9 @@
 package upstreams
 
 import (
+	"cmp"
 	"maps"
-	"slices"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,6 +108,7 @@ type state struct {
 	alone   map[string]*breaker // those that are open, of tenants that it fails, with their teams
 	pauses  pauses
 	limits  map[string]declared
+	looked  time.Time // when it was looked at what is left, of any of them
 	tries   [numOutcomes]int64
 	silence silence
 	most    Told      // that the pool may use of the account, beside other pools; 0 is no limit
@@ -123,14 +125,14 @@ type declared struct {
 	looked time.Time
 }
 
-// leave is what others leave of a limit.
+// leave is how much may be used of all models while others leave that much of a limit, if the part of it that is used of this limit stays the
+// same; 0 is that it says nothing.
 func (f *foreign) leave(now time.Time, limit int64) int64 {
-	return max(limit-f.count(now), limit/leastKept, min(limit, 1))
-}
-
-// sees reports whether use by others has been looked at often enough to be believed.
-func (l *declared) sees() bool {
-	return l.others != nil && l.said == agreeing && slices.ContainsFunc(l.others[:], func(f foreign) bool { return f.looks >= agreeing })
+	count := f.count(now)
+	if count == 0 || limit == 0 {
+		return 0
+	}
+	return int64(min(float64(max(limit-count, limit/leastKept, 1))/f.part, math.MaxInt64/2))
 }
 
 // readiness is whether a call may go to an upstream, else the time at which it may.
@@ -269,10 +271,10 @@ func (s *state) Due(now time.Time, model string) bool {
 	return known && (l.others == nil || now.Sub(l.looked) >= lookEvery)
 }
 
-// Look takes in what an answer says is left for a model, and how much llmgov itself has used in the last minute of what the upstream counts there,
-// of which below 0 is unknown. Late is how late it may be known what other gateways used of that. It reports whether the limits that count may have
-// changed.
-func (m *Member) Look(now time.Time, model string, left *Remains, own Told, late time.Duration, refused bool) (news bool) {
+// Look takes in what an answer says is left for a model, how much llmgov itself has used in the last minute of what the upstream counts there,
+// of which below 0 is unknown, and of all models of those who did. Late is how late it may be known what other gateways used of that. It reports
+// whether the limits that count may have changed.
+func (m *Member) Look(now time.Time, model string, left *Remains, own, all Told, late time.Duration, refused bool) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l, known := m.limits[model]
@@ -283,9 +285,11 @@ func (m *Member) Look(now time.Time, model string, left *Remains, own Told, late
 		l.others = new([limits.Kinds]foreign)
 	}
 	l.looked = now
+	m.looked = now
 	m.limits[model] = l
 	for of := range l.others {
 		if is := left[of]; is.Limit > 0 && own[of] >= 0 {
+			l.others[of].part = float64(max(1, own[of])) / float64(max(1, all[of]))
 			tells := l.others[of].look(now, is, own[of], late, refused)
 			news = news || tells
 		}
@@ -293,14 +297,18 @@ func (m *Member) Look(now time.Time, model string, left *Remains, own Told, late
 	return news && l.said == agreeing
 }
 
-// way is how the upstream counts a limit of a model, as far as is known.
+// way is how the upstream may count a limit of a model.
 func (s *state) way(now time.Time, model string, of limits.Axis) way {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.limits[model]; l.others != nil {
-		return l.others[of].way(now)
+	l := s.limits[model]
+	switch {
+	case l.others == nil:
+		return rolling
+	case l.others[of].paid > 0:
+		return bucket
 	}
-	return rolling
+	return l.others[of].way(now)
 }
 
 // share puts in force how much the pool may use of the account.
@@ -311,29 +319,28 @@ func (s *state) share(now time.Time, most Told) {
 	s.shared = now
 }
 
-// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or what others leave of them.
-// Of that only the models tell that were called last: of others nobody knows how much is left.
+// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or what may be used of them all so
+// that each is left to others. Of that only the models tell that were called last: of others nobody knows how much is left.
 func (s *state) largestLocked(now time.Time, left bool) (most declared) {
-	var latest time.Time
+	var room Told
 	for _, l := range s.limits {
-		if left && l.sees() && l.looked.After(latest) {
-			latest = l.looked
-		}
-	}
-	for _, l := range s.limits {
-		if now.Sub(l.at) >= limitsLast || l.said < agreeing || !latest.IsZero() && (!l.sees() || latest.Sub(l.looked) >= foreignLastsLeast) {
+		if now.Sub(l.at) >= limitsLast || l.said < agreeing {
 			continue
 		}
-		for _, of := range Limited {
-			limit := l.Told[of]
-			if left && l.others != nil {
-				limit = l.others[of].leave(now, limit)
+		tells := left && l.others != nil && s.looked.Sub(l.looked) < foreignLastsLeast
+		for k, limit := range l.Told {
+			most.Told[k] = max(most.Told[k], limit)
+			if tells {
+				leave := l.others[k].leave(now, limit)
+				room[k] = min(cmp.Or(room[k], leave), cmp.Or(leave, room[k]))
 			}
-			most.Told[of] = max(most.Told[of], limit)
 		}
 		if l.at.After(most.at) {
 			most.at = l.at
 		}
+	}
+	for k, limit := range most.Told {
+		most.Told[k] = min(limit, cmp.Or(room[k], limit))
 	}
 	return most
 }

@@ -70,10 +70,12 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools str
 	case onePool:
 	case wholeThrice:
 		a.models = []string{"m", "n", "o"}
+	case modelsApart:
+		a.models = []string{"m", "m", "m", "m", "n"}
 	default:
 		a.models = []string{"m", "n"}
 	}
-	if pools == limitsApart {
+	if pools == limitsApart || pools == modelsApart {
 		other := testkit.Must(mock.New(setting))(t)
 		provider = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body := testkit.Must(io.ReadAll(r.Body))(t)
@@ -216,6 +218,8 @@ const (
 	twoNames    = "two pools, two names"                  // of which one calls the upstream by another name
 	limitsApart = "two pools, models of their own limits" // each as large
 	twinNames   = "one pool, two names"
+	oneLimit    = "one pool, two models"
+	modelsApart = "one pool, two models of their own limits" // each as large, and most calls of the one that others use
 	wholeTwice  = "two pools, each the whole limit"
 	wholeNames  = "two pools, two names, each the whole limit"
 	wholeThrice = "three pools, each the whole limit"
@@ -235,7 +239,7 @@ func arrange(c *tenants.Config, pools string) {
 	third.Name = "r"
 	third.Models = []string{"o"}
 	switch pools {
-	case onePool:
+	case onePool, oneLimit, modelsApart:
 		return
 	case twoNames, wholeNames:
 		c.Upstreams = append(c.Upstreams, twin)
@@ -276,6 +280,11 @@ func (d *distant) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// seen is the part of the limit that the first gateway sees others use.
+func (a *account) seen() float64 {
+	return float64(a.gateways[0].Sum("llmgov_upstream_foreign_tokens", map[string]string{"pool": a.config.Pools[0].Name})) / float64(a.limit)
+}
+
 // run has tenants call all the time for eight minutes. Others ask for a part of the limit in the four in the middle.
 func (a *account) run(ctx context.Context, part float64) (r accountFigures) {
 	began := time.Now()
@@ -298,13 +307,19 @@ func (a *account) run(ctx context.Context, part float64) (r accountFigures) {
 			})
 		}
 	}
-	time.Sleep(from)
+	for time.Since(began) < from {
+		time.Sleep(5 * time.Second)
+		r.falsely = max(r.falsely, a.seen())
+	}
 	before := a.provider.Stats().TokensProduced
 	every := float64(time.Minute) * accountCall / float64(a.limit) / part
 	for part > 0 && time.Since(began) < to {
 		a.mu.Lock()
 		wait := time.Duration(a.rnd.ExpFloat64() * every)
 		a.mu.Unlock()
+		if time.Since(began) > to-time.Minute {
+			r.seen = max(r.seen, a.seen())
+		}
 		time.Sleep(wait)
 		callers.Go(func() {
 			answer := httptest.NewRecorder()
@@ -330,8 +345,9 @@ func (a *account) run(ctx context.Context, part float64) (r accountFigures) {
 }
 
 // accountFigures are, of the six minutes from when others began: calls that the provider refused of a thousand, the part of the limit that
-// nobody used and that of others, and how far the shares of tenants were off.
-type accountFigures struct{ refused, unused, theirs, off float64 }
+// nobody used and that of others, and how far the shares of tenants were off. Seen is the most that the first gateway saw others use in the last
+// minute in which they did, and falsely before they began.
+type accountFigures struct{ refused, unused, theirs, off, seen, falsely float64 }
 
 // TestForeignUse: while others use a part of the account, the provider refuses hardly a call, the minute is used up, others have what they
 // ask for, and tenants their shares. Without heed it refuses most calls.
@@ -343,39 +359,46 @@ func TestForeignUse(t *testing.T) {
 		most     accountFigures
 		pools    string
 	}{
-		{1, mock.Rolling, .4, accountFigures{25, .045, .03, .01}, onePool},
-		{1, mock.Rolling, 0, accountFigures{5, .02, 0, .01}, onePool},
-		{1, mock.Rolling, .2, accountFigures{25, .045, .03, .01}, onePool},
-		{1, mock.Rolling, .6, accountFigures{25, .045, .03, .01}, onePool},
-		{1, mock.Fixed, .4, accountFigures{25, .045, .03, .01}, onePool},
-		{1, mock.Bucket, .4, accountFigures{25, .045, .03, .01}, onePool},
-		{3, mock.Rolling, .4, accountFigures{25, .11, .03, .03}, onePool},
-		{3, mock.Rolling, 0, accountFigures{5, .02, 0, .03}, onePool},
-		{3, mock.Rolling, .2, accountFigures{25, .11, .03, .03}, onePool},
-		{3, mock.Rolling, .6, accountFigures{25, .11, .03, .03}, onePool},
-		{3, mock.Bucket, .4, accountFigures{25, .11, .03, .03}, onePool},
-		{1, mock.Rolling, 0, accountFigures{5, .02, 0, .01}, twoPools},
-		{1, mock.Rolling, .4, accountFigures{35, .045, .03, .01}, twoPools},
-		{1, mock.Rolling, .6, accountFigures{35, .045, .03, .01}, twoNames},
-		{1, mock.Bucket, .4, accountFigures{35, .045, .03, .01}, twoNames},
-		{1, mock.Rolling, .4, accountFigures{35, .045, .03, .01}, limitsApart},
-		{1, mock.Rolling, 0, accountFigures{15, .025, 0, .01}, limitsApart},
-		{1, mock.Rolling, .4, accountFigures{35, .045, .03, .01}, twinNames},
-		{3, mock.Rolling, .4, accountFigures{25, .11, .03, .03}, twoPools},
-	}[:testkit.Rounds(1, 19)] {
+		{1, mock.Rolling, .4, accountFigures{refused: 25, unused: .045, theirs: .03, off: .01}, onePool},
+		{1, mock.Rolling, 0, accountFigures{refused: 5, unused: .02, theirs: 0, off: .01}, onePool},
+		{1, mock.Rolling, .2, accountFigures{refused: 25, unused: .045, theirs: .03, off: .01}, onePool},
+		{1, mock.Rolling, .6, accountFigures{refused: 25, unused: .045, theirs: .03, off: .01}, onePool},
+		{1, mock.Fixed, .4, accountFigures{refused: 25, unused: .045, theirs: .03, off: .01}, onePool},
+		{1, mock.Bucket, .4, accountFigures{refused: 25, unused: .045, theirs: .03, off: .01}, onePool},
+		{3, mock.Rolling, .4, accountFigures{refused: 25, unused: .11, theirs: .03, off: .03}, onePool},
+		{3, mock.Rolling, 0, accountFigures{refused: 5, unused: .02, theirs: 0, off: .03}, onePool},
+		{3, mock.Rolling, .2, accountFigures{refused: 25, unused: .11, theirs: .03, off: .03}, onePool},
+		{3, mock.Rolling, .6, accountFigures{refused: 25, unused: .11, theirs: .03, off: .03}, onePool},
+		{3, mock.Bucket, .4, accountFigures{refused: 25, unused: .11, theirs: .03, off: .03}, onePool},
+		{1, mock.Rolling, 0, accountFigures{refused: 5, unused: .02, theirs: 0, off: .01}, twoPools},
+		{1, mock.Rolling, .4, accountFigures{refused: 35, unused: .045, theirs: .03, off: .01}, twoPools},
+		{1, mock.Rolling, .6, accountFigures{refused: 35, unused: .045, theirs: .03, off: .01}, twoNames},
+		{1, mock.Bucket, .4, accountFigures{refused: 35, unused: .045, theirs: .03, off: .01}, twoNames},
+		{1, mock.Rolling, .4, accountFigures{refused: 35, unused: .045, theirs: .03, off: .01}, limitsApart},
+		{1, mock.Rolling, 0, accountFigures{refused: 15, unused: .025, theirs: 0, off: .01}, limitsApart},
+		{1, mock.Rolling, .4, accountFigures{refused: 35, unused: .045, theirs: .03, off: .01}, twinNames},
+		{3, mock.Rolling, .4, accountFigures{refused: 25, unused: .11, theirs: .03, off: .03}, twoPools},
+		{1, mock.Rolling, .4, accountFigures{refused: 25, unused: .1, theirs: .03, off: .025}, modelsApart},
+		{3, mock.Rolling, .4, accountFigures{refused: 25, unused: .15, theirs: .03, off: .03}, modelsApart},
+		{1, mock.Bucket, .4, accountFigures{refused: 25, unused: .1, theirs: .03, off: .025}, modelsApart},
+		{1, mock.Rolling, .4, accountFigures{refused: 25, unused: .045, theirs: .03, off: .025}, oneLimit},
+		{3, mock.Rolling, .4, accountFigures{refused: 25, unused: .11, theirs: .03, off: .03}, oneLimit},
+		{1, mock.Bucket, .4, accountFigures{refused: 25, unused: .045, theirs: .03, off: .025}, oneLimit},
+	}[:testkit.Rounds(1, 25)] {
 		name := fmt.Sprintf("%d gateways, %s, %.0f %%, %s", c.gateways, c.minute, 100*c.part, c.pools)
 		virtually := func(heed string) (r accountFigures) {
 			testkit.Virtual(t, name+", "+heed, func(t *testing.T) {
 				r = newAccount(t, 300_000, c.gateways, c.minute, heed, c.pools, nil, patient).run(t.Context(), c.part)
 			})
-			t.Logf("%s, %s: of 1,000 calls %.1f are refused, %.1f %% unused, others got %.0f %%, shares are off by %.1f %%", name, heed, r.refused, 100*r.unused, 100*r.theirs, 100*r.off)
+			t.Logf("%s, %s: of 1,000 calls %.1f are refused, %.1f %% unused, others got %.0f %%, shares are off by %.1f %%, %.0f %% are seen, %.0f %% falsely", name, heed, r.refused, 100*r.unused, 100*r.theirs, 100*r.off, 100*r.seen, 100*r.falsely)
 			return r
 		}
 		r := virtually(tenants.HeedLower)
-		if r.refused > c.most.refused || r.unused > c.most.unused || math.Abs(r.theirs-c.part) > c.most.theirs || r.off > c.most.off {
+		if r.refused > c.most.refused || r.unused > c.most.unused || math.Abs(r.theirs-c.part) > c.most.theirs || r.off > c.most.off ||
+			r.falsely > .05 || c.minute != mock.Fixed && r.seen < c.part-.15 {
 			t.Errorf("%s: %+v", name, r)
 		}
-		if testing.Short() || c.part == 0 || c.minute == mock.Fixed { // of which others are kept out instead
+		if testing.Short() || c.part == 0 || c.minute == mock.Fixed || c.pools == modelsApart { // of which others are kept out instead
 			continue
 		}
 		if off := virtually(tenants.HeedOff); off.refused < 20*r.refused {
