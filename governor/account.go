@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // The books of one budget, whichever package budget keeps them: a cap for a tenant, a split for
@@ -180,7 +181,7 @@ func (a *account) ask(now time.Time, member budget.MemberID, c int64) (budget.Ho
 }
 
 // settle replaces the hold of a call by its actual cost.
-func (a *account) settle(now time.Time, h held, s Spend) {
+func (a *account) settle(now time.Time, h held, s terms.Spend) {
 	a.advance(now)
 	present := h.till.Equal(a.ends)
 	if present {
@@ -259,9 +260,9 @@ func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Locat
 			a.began = was[i].began
 			a.recalled = was[i].recalled
 		} else if r.knows(o.sharing != nil) {
-			used, start, last := r.ofTenant(now, o.owner, b)
+			used, start := r.uses.OfTenant(now, o.owner, b)
 			a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used)})
-			a.began = last
+			a.began = r.ended
 			a.recalled = true
 		}
 		o.caps = append(o.caps, a)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/slots"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -390,7 +391,7 @@ func TestAdaptive_AfterARestart(t *testing.T) {
 	cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1}}}
 	before := must(t, cfg)
 	before.table.pools["p"].resume(time.Now(), 48)
-	past := NewPast(time.Now(), nil)
+	past := record.NewPast(time.Now(), nil)
 	past.Saved = before.Saved()
 	for _, c := range []struct{ most, want int64 }{{200, 48}, {40, 40}} {
 		cfg.Pools[0].Concurrency = c.most

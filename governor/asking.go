@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // askWait is how long a call waits for the store's answer, even if its tenant's MaxWait is shorter.
@@ -33,7 +34,7 @@ const (
 type SharedCall struct {
 	g      *Governor
 	holds  *holds
-	spend  Spend
+	spend  terms.Spend
 	limits []*SharedLimits
 
 	heard waiter    // for the decision
@@ -61,7 +62,7 @@ type Take struct {
 func (t *Take) OfBudget() bool { return t.budget != nil }
 
 // consult asks the store about a call, whose turn to be answered comes no later than most.
-func (c *call) consult(s Spend, most time.Time) *SharedCall {
+func (c *call) consult(s terms.Spend, most time.Time) *SharedCall {
 	b := c.holds
 	asked := &SharedCall{g: c.g, holds: b, spend: s, since: c.now, most: most}
 	for i := range b.chain {
@@ -124,7 +125,7 @@ func (c *SharedCall) Takes(s *SharedLimits) []Take {
 }
 
 // takes lists the costs of a call on the limits and budgets of one link.
-func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
+func (k *link) takes(cost limits.Cost, s *terms.Spend) (list []Take) {
 	o := k.own
 	cost = o.set.Clip(cost)
 	for axis := range limits.Axis(limits.Axes) {

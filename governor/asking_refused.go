@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // refusal explains why the store did not let the call in.
@@ -34,7 +35,7 @@ func (c *SharedCall) refusal(now time.Time) lacking {
 
 // refusal explains why a budget has no room for a call, by the usage of all processes: it is spent, or
 // held by calls in flight, or is granted to other processes that do not use it.
-func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Refusal {
+func (a *account) refusal(now time.Time, s terms.Spend, meanRun time.Duration) *Refusal {
 	c := min(a.units(s[a.Unit]), a.limit())
 	used := a.usedByAll(now)
 	inFlight := a.inFlight()
@@ -60,7 +61,7 @@ func (n *noRoom) remember(now time.Time, amount int64, wait time.Duration) {
 
 // remembers returns the refusal of a call that need not ask: a limit had no room, was
 // expected to have none until later, and by all news since still has none.
-func (o *ownLimits) remembers(now time.Time, c limits.Cost, s Spend) (*Refusal, time.Duration) {
+func (o *ownLimits) remembers(now time.Time, c limits.Cost, s terms.Spend) (*Refusal, time.Duration) {
 	if !o.set.Current() {
 		return nil, 0
 	}

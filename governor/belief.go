@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
@@ -19,12 +20,12 @@ import (
 // belief is how far it is believed what a call took. The zero belief believes all.
 type belief struct {
 	by   string      // the tenant; "" is believed
-	most Spend       // what the books of others get, at most
+	most terms.Spend // what the books of others get, at most
 	each limits.Cost // the same, of their limits
 }
 
 // spend is the part of a spend that the books of others get.
-func (t *belief) spend(s Spend) Spend {
+func (t *belief) spend(s terms.Spend) terms.Spend {
 	if t.by != "" {
 		for k := range s {
 			s[k] = min(s[k], t.most[k])
@@ -34,7 +35,7 @@ func (t *belief) spend(s Spend) Spend {
 }
 
 // tokens is the part of some tokens that the books of others get.
-func (t *belief) tokens(n int64) int64 { return t.spend(Spend{UnitTokens: n})[UnitTokens] }
+func (t *belief) tokens(n int64) int64 { return t.spend(terms.Spend{UnitTokens: n})[UnitTokens] }
 
 // cost is the part of a cost that the limits of others get.
 func (t *belief) cost(c limits.Cost) limits.Cost {
@@ -55,7 +56,7 @@ func (c *call) bound() {
 	for k, most := range largest(&c.pool.cfg) {
 		cost[k] = min(cost[k], most)
 	}
-	left := Spend{maxUse, 1, maxUse}
+	left := terms.Spend{record.MaxUse, 1, record.MaxUse}
 	if !b.shadow { // limits that are not enforced bound nothing
 		for i := range b.chain {
 			b.chain[i].own.bound(c.now, &cost, &left)
@@ -68,12 +69,12 @@ func (c *call) bound() {
 	}
 	b.cost = cost
 	b.belief = belief{by: c.tenant.name, most: left, each: cost}
-	b.belief.most = b.belief.spend(Spend{cost[limits.Tokens], 1, usd})
+	b.belief.most = b.belief.spend(terms.Spend{cost[limits.Tokens], 1, usd})
 }
 
 // largest is what the largest call of a pool may take: a minute of the pool, and of its largest upstream.
 func largest(c *Pool) (most limits.Cost) {
-	bounded := func(limit int64) int64 { return cmp.Or(limit, maxUse) }
+	bounded := func(limit int64) int64 { return cmp.Or(limit, record.MaxUse) }
 	for k, limit := range terms.Minute(c) {
 		at := int64(0)
 		for i := range c.Upstreams {
@@ -86,7 +87,7 @@ func largest(c *Pool) (most limits.Cost) {
 
 // bound lowers a cost to that of the largest call that fits into empty limits, and left to what is left of budgets. A budget of which nothing
 // is left is to refuse the call.
-func (o *ownLimits) bound(now time.Time, cost *limits.Cost, left *Spend) {
+func (o *ownLimits) bound(now time.Time, cost *limits.Cost, left *terms.Spend) {
 	for k := range limits.Axis(limits.Timed) {
 		if limit := o.set.Limit(k); limit > 0 {
 			kind := o.set.Kind(k)
@@ -111,12 +112,12 @@ func modelOf(k lengths.Kind) string { return strings.TrimPrefix(k.Model, toldMar
 
 // restRecord is what a tenant tells of a call beyond what the books of others get, as a cost of the tenant in no pool. It is the zero
 // Record if that is nothing.
-func (l *Lease) restRecord(r Record) Record {
-	if r.Took == (Charge{}) {
-		return Record{}
+func (l *Lease) restRecord(r record.Record) record.Record {
+	if r.Took == (record.Charge{}) {
+		return record.Record{}
 	}
 	l.g.calls++
-	r.Kind = RecordEnded
+	r.Kind = record.Ended
 	r.Call = l.g.calls
 	return r
 }

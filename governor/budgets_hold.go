@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // How one call holds its expected cost in several budgets, all or none, and why it
@@ -26,7 +27,7 @@ func (p *pool) holdShares(now time.Time, st *seat, b *holds) *Refusal {
 }
 
 // settleShares settles the holds of a call in the pool's budgets.
-func (p *pool) settleShares(now time.Time, b *holds, s Spend) {
+func (p *pool) settleShares(now time.Time, b *holds, s terms.Spend) {
 	for _, h := range b.shares {
 		h.settle(now, h, s)
 	}
@@ -45,7 +46,7 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 		case ans.OK && (worst == nil || b.shadow):
 			out = append(out, h)
 		case ans.OK:
-			a.settle(now, h, Spend{})
+			a.settle(now, h, terms.Spend{})
 		default:
 			switch {
 			case !a.short():
@@ -77,7 +78,7 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 		return out, nil
 	}
 	for _, h := range out[before:] {
-		h.settle(now, h, Spend{})
+		h.settle(now, h, terms.Spend{})
 	}
 	return out[:before], worst
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // call is one call on its way: through the limits of its tenant, then budgets, then the pool. It is a value and no goroutine: it goes on as
@@ -212,10 +213,10 @@ func (c *call) open(cost limits.Cost) {
 
 // leave gives everything back that the call holds of limits and budgets. Its holds of the pool's
 // budgets have to be given back before.
-func (c *call) leave() { c.g.leave(c.now, c.holds, limits.Cost{}, Spend{}, 0) }
+func (c *call) leave() { c.g.leave(c.now, c.holds, limits.Cost{}, terms.Spend{}, 0) }
 
 // expected is what the call is expected to take of budgets; nothing if nobody asks.
-func (c *call) expected() (s Spend, asked bool) {
+func (c *call) expected() (s terms.Spend, asked bool) {
 	if c.g.journal == nil && len(c.pool.cfg.Budgets) == 0 && !c.tenant.budgeted {
 		return s, false
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/placement"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // How a call goes through its pool: its budgets, and the queue for its share.
@@ -55,7 +56,7 @@ func (c *call) enterPool() progress {
 		return c.await(inQueue, st.waiter, c.now.Add(patience))
 	}
 	rej := p.refusal(c.now, c.tenant.tenant, &offer, ans)
-	p.settleShares(c.now, c.holds, Spend{})
+	p.settleShares(c.now, c.holds, terms.Spend{})
 	c.leave()
 	return c.refuse(rej)
 }
@@ -242,7 +243,7 @@ func (c *call) quit(q *queued, st *leaseState, why cause) *Refusal {
 	}
 	*st = leaseState{}
 	rej := p.refusal(c.now, c.tenant.tenant, &q.call, ans)
-	p.settleShares(c.now, c.holds, Spend{})
+	p.settleShares(c.now, c.holds, terms.Spend{})
 	c.because(rej, why)
 	return rej
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/governor/refusal"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // A call that the store refused, although as far as is known here there was room, asks again
@@ -16,7 +17,7 @@ const (
 
 // storeCall is a call that the store has to let in, on its way through its limits. See askStore.
 type storeCall struct {
-	spend    Spend
+	spend    terms.Spend
 	deadline time.Time // until when it may wait for room in a limit
 	most     time.Time // until when its turn to be answered comes
 	asked    *SharedCall

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // noteAnswered notes on the pool whether the store has answered one of its calls.
@@ -62,7 +63,7 @@ func (b *holds) letAlone(now time.Time, o *ownLimits, part func(limit int64) int
 }
 
 // alone returns why a call does not fit within the given parts of the limits; nil if it does.
-func (o *ownLimits) alone(now time.Time, c limits.Cost, s Spend, part func(limit int64) int64) *Refusal {
+func (o *ownLimits) alone(now time.Time, c limits.Cost, s terms.Spend, part func(limit int64) int64) *Refusal {
 	if k, beyond := o.set.Beyond(c, part); beyond {
 		return o.refuseLimit(k, c, max(o.set.WaitOn(k, c), askAgain))
 	}

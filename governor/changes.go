@@ -1,6 +1,10 @@
 package governor
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/governor/record"
+)
 
 // Shared is all of a governor that may be shared with other processes, for whoever speaks with them
 // (package sharing). Each of its parts states its demand, and is told its grants.
@@ -25,7 +29,7 @@ var _ Shared = (*Governor)(nil)
 type changes struct {
 	g    *Governor
 	more chan struct{} // holds an element when something below waits to be taken
-	past *tally        // what earlier processes used; nil is unknown
+	past *record.Uses  // what earlier processes used
 
 	listed map[*ownLimits]bool // came into use, or lack a grant, since they were last taken
 	pools  map[*pool]bool      // likewise, pools with slots or budgets that are divided

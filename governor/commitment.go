@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/record"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // A commitment is the most that work may take of budgets that the provider does later, outside of all
@@ -42,9 +44,9 @@ func (c *call) commit() (rej *Refusal) {
 
 // most is the most that a request may take of budgets. A spent budget also bars work that declares no
 // tokens.
-func (p *poolView) most(req *Request) Spend {
+func (p *poolView) most(req *Request) terms.Spend {
 	tokens := p.weights.most(req.Input, req.Output)
-	return Spend{UnitTokens: max(1, tokens), UnitMicroUSD: req.mostUSD()}
+	return terms.Spend{UnitTokens: max(1, tokens), UnitMicroUSD: req.mostUSD()}
 }
 
 // end replaces the hold of a lease's commitment by its actual cost.
@@ -57,7 +59,7 @@ func (c *commitment) end(now time.Time, l *Lease, u Usage) (e ended, ok bool) {
 	g := l.g
 	p := l.pool
 	spent := l.spent(u, 0, b.price)
-	b.ended = g.tally.note(now, &c.state, p.name, spent, Spend{})
+	b.ended = g.tally.note(now, &c.state, p.name, spent, terms.Spend{})
 	p.bookEnded(now, c.state.seat, b.shares, spent)
 	p.settleShares(now, b, spent)
 	e = ended{st: c.state, now: now, asked: b.asked, price: b.price, microUSD: spent[UnitMicroUSD]}
@@ -68,19 +70,17 @@ func (c *commitment) end(now time.Time, l *Lease, u Usage) (e ended, ok bool) {
 
 // keepCommitment has a commitment journaled that took something, as a call that was admitted when it was
 // made and has ended now.
-func (g *Governor) keepCommitment(e *ended, p *pool, spent Spend) {
-	if g.journal == nil || spent == (Spend{}) {
+func (g *Governor) keepCommitment(e *ended, p *pool, spent terms.Spend) {
+	if g.journal == nil || spent == (terms.Spend{}) {
 		return
 	}
 	b := e.st.holds
 	g.calls++
-	admitted := Record{
-		Kind: RecordAdmitted, Call: g.calls, Tenant: b.books, Pool: p.name,
-		Held: b.at, Began: e.st.since, Booked: Charge{Spend: b.spend},
-	}
+	admitted := b.record(record.Admitted, p.name, e.st.since, record.Charge{Spend: b.spend})
+	admitted.Call = g.calls
 	e.records[0] = admitted
 	e.records[1] = admitted
-	e.records[1].Kind = RecordEnded
+	e.records[1].Kind = record.Ended
 	e.records[1].Ended = e.now
-	e.records[1].Took = Charge{Spend: spent}
+	e.records[1].Took = record.Charge{Spend: spent}
 }

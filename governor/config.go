@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/governor/terms"
 )
 
@@ -56,7 +57,7 @@ type Config struct {
 	// Journal keeps what must outlive the process; nil keeps nothing.
 	Journal Journal
 	// Past is the memory of earlier processes; nil is none.
-	Past *Past
+	Past *record.Past
 	// Fresh says that nothing was used of the pools in the last minute but what is in Past. Pools begin with their Burst then, or if the Past is that of
 	// a process that has admitted calls, and else with one second of their rate, because an earlier process may have used the minute.
 	Fresh bool

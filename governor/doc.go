@@ -59,7 +59,7 @@
 // if it is spent the next period is far away, and if calls in flight hold it, who knows when
 // they end.
 //
-// A Journal keeps, record by record, all that must outlive the process. A call goes when its record is
+// A Journal keeps, record by record, all that must outlive the process (package record). A call goes when its record is
 // written. The memory of a journal is the Past with which a new governor begins.
 //
 // A Lease ends exactly once. It names its state by slot and generation, so a late Settle

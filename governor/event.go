@@ -1,6 +1,10 @@
 package governor
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/governor/record"
+)
 
 // Observer is told what was decided, and what became of it. It is called by many goroutines at
 // once, none of which holds a lock, and while a call waits for it: it must be quick, and must not
@@ -84,7 +88,7 @@ type Event struct {
 	// Told is a grant, or something else that the governor was told of limits that other processes share.
 	Told *Told
 	// Past is the memory of a governor that starts; nil if it has none.
-	Past *PastState
+	Past *record.PastState
 }
 
 // Ending is how a lease ended. The zero Ending is that of none that has.

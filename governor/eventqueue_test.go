@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -27,7 +28,7 @@ func (k *keyhole) Observe(e Event) {
 	if k.g == nil {
 		return // it is not made yet
 	}
-	if e.Kind == EventEnded && !slices.ContainsFunc(k.kept.records, func(r Record) bool { return r.Kind == RecordEnded }) {
+	if e.Kind == EventEnded && !slices.ContainsFunc(k.kept.records, func(r record.Record) bool { return r.Kind == record.Ended }) {
 		k.held = append(k.held, "an end that is not written down")
 	}
 	k.try(e, "applying", &k.g.applying)
@@ -223,7 +224,7 @@ func TestDetailed_Start(t *testing.T) {
 				first = &e
 			}
 		})
-		must(t, Config{Pools: []Pool{{Name: "p", RPM: 9}}, Shared: shared, Past: NewPast(time.Now(), time.UTC), Observer: log, Detailed: true})
+		must(t, Config{Pools: []Pool{{Name: "p", RPM: 9}}, Shared: shared, Past: record.NewPast(time.Now(), time.UTC), Observer: log, Detailed: true})
 		if first == nil || first.Kind != EventStarted || first.Config.Shared != shared || (first.Past != nil) == shared {
 			t.Errorf("shared %v: the first is %+v", shared, first)
 		}

@@ -1,10 +1,13 @@
 package governor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 // Governor admits calls. It is safe for concurrent use.
@@ -52,12 +55,11 @@ func New(cfg Config) (*Governor, error) {
 		spare: sync.Pool{New: func() any { return &holds{} }},
 		pools: map[string]*pool{}, tenants: map[string]*tenant{},
 	}
+	past := cmp.Or(cfg.Past, record.NewPast(g.line.now, g.zone))
 	g.detailed = g.events.listened() && (cfg.Detailed || cfg.Recorded)
 	if cfg.SharedLimits || cfg.SharedSlots {
 		g.changes = newChanges(g)
-		if cfg.Past != nil {
-			g.changes.past = newTally(g.zone, cfg.Past)
-		}
+		g.changes.past = past.Uses.Clone()
 	}
 	g.line.ring = func() {
 		g.mu.Lock()
@@ -65,33 +67,24 @@ func New(cfg Config) (*Governor, error) {
 		g.line.catchUp()
 		g.unlock()
 	}
-	if cfg.Past != nil {
-		cfg.Past.Cut()
-		cfg.Past.Uses.advance(g.line.now)
-		g.calls = cfg.Past.last
-	}
-	g.tally = newTally(g.zone, cfg.Past)
+	past.Cut()
+	g.calls = past.Last
+	g.tally = &tally{uses: past.Uses.Clone()} // the journal goes on to use its own
 	g.mu.Lock()
 	defer g.unlock()
 	g.tellStart(&cfg)
-	g.begin(&cfg)
+	g.begin(&cfg, past)
 	return g, nil
 }
 
 // begin puts the first configuration in force, and books the past.
-func (g *Governor) begin(cfg *Config) {
+func (g *Governor) begin(cfg *Config, past *record.Past) {
 	now := g.line.now
-	r := &recall{tally: g.tally, starting: true}
-	if cfg.Past != nil {
-		r.shares = cfg.Past.Shares
-	}
-	g.apply(now, *cfg, r)
+	g.apply(now, *cfg, &recall{tally: g.tally, shares: past.Shares, starting: true})
 	g.review()
-	if cfg.Past != nil {
-		g.table.remember(now, cfg.Past)
-		g.table.announcePast(now, cfg.Past)
-	}
-	if cfg.Fresh || cfg.Past.knows() {
+	g.table.remember(now, past)
+	g.table.announcePast(now, past)
+	if cfg.Fresh || past.Last > 0 { // all of the last minute is known
 		for _, p := range g.pools {
 			p.escrow.Recalled(now)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // holds are those of one call beside the pool's share: of limits and budgets, of its tenant and of
@@ -27,11 +28,11 @@ type holds struct {
 	asked  uint64 // the call's number
 	call   uint64 // its number in the journal; 0 = it is not there
 	price  *Price
-	spend  Spend     // expected
-	exact  bool      // spend is the most that a commitment may take: it holds all of it, or nothing
-	at     time.Time // when its budgets were held
-	logged int64     // tokens that the journal knows of
-	ended  uint64    // its number in the tally; 0 until it has ended
+	spend  terms.Spend // expected
+	exact  bool        // spend is the most that a commitment may take: it holds all of it, or nothing
+	at     time.Time   // when its budgets were held
+	logged int64       // tokens that the journal knows of
+	ended  uint64      // its number in the tally; 0 until it has ended
 	// meanRun is how long the tenant's calls ran on average when this one came.
 	meanRun time.Duration
 }
@@ -66,7 +67,7 @@ func (b *holds) resume(now time.Time) {
 
 // spendFrom holds the expected cost of a call in its tenants' budgets, all or none. short says
 // that a refused call may go if it waits for a grant.
-func (g *Governor) spendFrom(b *holds, now time.Time, s Spend) (rej *Refusal, short bool) {
+func (g *Governor) spendFrom(b *holds, now time.Time, s terms.Spend) (rej *Refusal, short bool) {
 	b.spend = s
 	b.at = now
 	for i := range b.chain {
@@ -85,7 +86,7 @@ func (g *Governor) spendFrom(b *holds, now time.Time, s Spend) (rej *Refusal, sh
 
 // leave ends a call's holds with the actual cost on limits and in budgets, and wakes the first in each
 // line. Its holds of the pool's budgets have to be settled before.
-func (g *Governor) leave(now time.Time, b *holds, actual limits.Cost, spent Spend, ran time.Duration) {
+func (g *Governor) leave(now time.Time, b *holds, actual limits.Cost, spent terms.Spend, ran time.Duration) {
 	caps := b.caps
 	reached := len(b.holds)
 	if b.exact { // a commitment holds nothing of limits, but of their budgets
@@ -124,7 +125,7 @@ func (g *Governor) leave(now time.Time, b *holds, actual limits.Cost, spent Spen
 
 // let books a call that was let in against all limits that hold for it: its cost, and of each
 // budget what given says. What it takes is added to the grants.
-func (b *holds) let(now time.Time, s Spend, given func(*account) int64) {
+func (b *holds) let(now time.Time, s terms.Spend, given func(*account) int64) {
 	b.spend = s
 	b.at = now
 	for i := len(b.holds); i < len(b.chain); i++ {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/governor/terms"
 )
 
@@ -32,20 +33,12 @@ func newLearned() learned {
 	return learned{outputs: lengths.New(lengths.Config{}), runs: lengths.New(lengths.Config{}), speed: firstSpeed}
 }
 
-// Lengths are what a pool has learned of how long its calls get, as a value that can be written down.
-type Lengths struct {
-	Outputs []lengths.Lesson // in tokens
-	Runs    []lengths.Lesson // in milliseconds
-	Speed   int64            // output tokens in 1000 s
-	Ran     time.Duration    // by the call that ran longest
-}
-
-func (l *learned) lessons() Lengths {
-	return Lengths{Outputs: l.outputs.Lessons(), Runs: l.runs.Lessons(), Speed: l.speed, Ran: l.ran}
+func (l *learned) lessons() record.Lengths {
+	return record.Lengths{Outputs: l.outputs.Lessons(), Runs: l.runs.Lessons(), Speed: l.speed, Ran: l.ran}
 }
 
 // recall takes in what an earlier process had learned.
-func (l *learned) recall(from Lengths) {
+func (l *learned) recall(from record.Lengths) {
 	l.outputs.Recall(from.Outputs)
 	l.runs.Recall(from.Runs)
 	if from.Speed > 0 {

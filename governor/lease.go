@@ -6,6 +6,8 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/placement"
+	"github.com/llmgov/llmgov/governor/record"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // Lease is all that one call holds. It ends exactly once, by the first call of Settle, Break,
@@ -38,7 +40,7 @@ func (l Lease) Costing(microUSD int64) Lease {
 }
 
 // spent is what a usage costs in budgets.
-func (l *Lease) spent(u Usage, requests int64, held *Price) Spend {
+func (l *Lease) spent(u Usage, requests int64, held *Price) terms.Spend {
 	s := l.pool.spend(u, requests, held)
 	if l.cost.known {
 		s[UnitMicroUSD] = l.cost.microUSD
@@ -102,7 +104,7 @@ type ended struct {
 	asked    uint64
 	price    *Price
 	microUSD int64
-	records  [2]Record
+	records  [2]record.Record
 }
 
 // keep journals the end. If that fails the admission stands, and after a restart the call counts at its booked cost; the journal
@@ -149,7 +151,7 @@ func (l *Lease) endNow(now time.Time, u Usage, requests int64, how Ending) (e en
 	b := e.st.holds
 	spent := l.spent(u, requests, b.price)
 	believed := b.belief.spend(spent)
-	b.ended = l.g.tally.note(now, &e.st, p.name, believed, spent.less(believed))
+	b.ended = l.g.tally.note(now, &e.st, p.name, believed, spent.Minus(believed))
 	p.bookEnded(now, e.st.seat, b.shares, believed)
 	p.settleShares(now, b, believed)
 	l.g.pump(p, now)
@@ -164,8 +166,8 @@ func (l *Lease) endNow(now time.Time, u Usage, requests int64, how Ending) (e en
 	e.microUSD = spent[UnitMicroUSD]
 	if l.g.journal != nil {
 		here := b.belief.cost(actual)
-		e.records[0] = p.endRecord(now, &e.st, Charge{booked, b.cost, b.spend}, Charge{cost, here, believed})
-		e.records[1] = l.restRecord(Record{Tenant: b.books, Held: b.at, Began: e.st.since, Ended: now, Took: Charge{Own: actual.Plus(here, -1), Spend: spent.less(believed)}})
+		e.records[0] = p.endRecord(now, &e.st, record.Charge{Pool: booked, Own: b.cost, Spend: b.spend}, record.Charge{Pool: cost, Own: here, Spend: believed})
+		e.records[1] = l.restRecord(record.Record{Tenant: b.books, Held: b.at, Began: e.st.since, Ended: now, Took: record.Charge{Own: actual.Plus(here, -1), Spend: spent.Minus(believed)}})
 	}
 	l.g.leave(now, b, actual, spent, ran)
 	return e, true
@@ -210,10 +212,10 @@ func (l Lease) Progress(output int64) {
 }
 
 // progress returns what of it the journal has to know.
-func (l *Lease) progress(now time.Time, output int64) Record {
+func (l *Lease) progress(now time.Time, output int64) record.Record {
 	p := l.pool
 	if !p.escrow.Running(l.handle) {
-		return Record{}
+		return record.Record{}
 	}
 	st := &p.leases[l.handle.Slot]
 	if !st.flowing() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 // ownLimits is the shell around a limits.Set: one set of own limits, a tenant's over all pools or in
@@ -122,7 +123,7 @@ type limitSharing struct {
 	heard chan struct{} // closed when an answer comes, or none will; nil if nobody waits for one
 
 	// By earlier processes, until there is an answer: calls, and before them the use of long windows until a time.
-	before  []pastCall
+	before  []*record.Record
 	windows []limits.WindowUse
 	until   time.Time
 
@@ -139,12 +140,6 @@ type SharedLimits struct {
 
 	g   *Governor
 	own *ownLimits
-}
-
-// pastCall is a call of an earlier process that may count in rolling limits.
-type pastCall struct {
-	began, ended time.Time
-	booked, took limits.Cost
 }
 
 // calledBy says which kinds of calls a limit applies to: calls that ask the store before they go,

@@ -15,13 +15,8 @@ import (
 // forgotten when nothing of it counts any more. In a pool its leaf hangs below its tenant's, so that siblings, the meter of shares and other
 // processes see one tenant.
 
-const (
-	// mostMembers is how many members of one tenant are told apart. When there are as many, a new one takes the place of one that has not called for long; while
-	// there is none, it counts as those that name none.
-	mostMembers = 100_000
-	// forgetStride is how many members are looked at, whether they may be forgotten, when a new one comes.
-	forgetStride = 8
-)
+// forgetStride is how many members are looked at, whether they may be forgotten, when a new one comes.
+const forgetStride = 8
 
 // roster are the members of a tenant.
 type roster struct {
@@ -253,7 +248,7 @@ func (c *roster) full() bool {
 	if c.named[""] != nil {
 		n--
 	}
-	return n >= mostMembers
+	return n >= terms.MostMembers
 }
 
 // drop drops a member of the list, unless its calls still count in a pool.

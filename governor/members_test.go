@@ -202,13 +202,13 @@ func TestMembers_Life(t *testing.T) {
 		if st, _ := g.TenantState("org/~ann"); st.Budgets[0].Used != 40 {
 			t.Errorf("after a restart ann has used %d of her life's budget, want 40", st.Budgets[0].Used)
 		}
-		rows := len(g.tally.uses.rows)
+		rows := len(g.tally.uses.Owners())
 		time.Sleep(terms.MemberLife + 3*24*time.Hour)
 		for i := range 20 {
 			call(fmt.Sprint("org/~new", i), 1)
 		}
-		if g.tenants["org"].roster.named["session:run"] != nil || len(g.tally.uses.rows) > rows-2+20 {
-			t.Errorf("after its life the member is still known, or one of %d rows", len(g.tally.uses.rows))
+		if g.tenants["org"].roster.named["session:run"] != nil || len(g.tally.uses.Owners()) > rows-2+20 {
+			t.Errorf("after its life the member is still known, or one of %d rows", len(g.tally.uses.Owners()))
 		}
 		call("org/~session:run", 250)
 		check(t, g)
@@ -450,11 +450,11 @@ func TestMembers_Floods(t *testing.T) {
 			return
 		}
 		tb := g.table
-		for i := range mostMembers + 1000 {
+		for i := range terms.MostMembers + 1000 {
 			tb.view(time.Now(), fmt.Sprint("org/~many-", i), "p")
 		}
-		if n := len(g.tenants["org"].roster.list); n != mostMembers+1 { // with those that give no name
-			t.Errorf("%d members are told apart, want %d", n, mostMembers+1)
+		if n := len(g.tenants["org"].roster.list); n != terms.MostMembers+1 { // with those that give no name
+			t.Errorf("%d members are told apart, want %d", n, terms.MostMembers+1)
 		}
 		if _, rej := Refused(g.Acquire(t.Context(), demand("org/~one-more", 1))); rej != nil {
 			t.Errorf("one more member: %v", rej)
@@ -491,21 +491,13 @@ func TestMembers_GiveWay(t *testing.T) {
 			roster.named[""].seen = time.Time{}
 			calls := roster.newMember(time.Now(), "calls", nil)
 			calls.underway = 1
-			roster.list = slices.Concat([]*member{roster.named[""]}, slices.Repeat([]*member{calls}, mostMembers-1), []*member{roster.named["ann"]})
-			roster.sweep = mostMembers - 1
+			roster.list = slices.Concat([]*member{roster.named[""]}, slices.Repeat([]*member{calls}, terms.MostMembers-1), []*member{roster.named["ann"]})
+			roster.sweep = terms.MostMembers - 1
 			g.table.view(time.Now(), "org/~new", "")
-			if gave := roster.named["ann"] == nil; gave != c.gives || gave != (roster.named["new"] != nil) || roster.named[""] == nil || len(roster.list) != mostMembers+1 {
+			if gave := roster.named["ann"] == nil; gave != c.gives || gave != (roster.named["new"] != nil) || roster.named[""] == nil || len(roster.list) != terms.MostMembers+1 {
 				t.Errorf("%s: gave way: %t, among %d", name, gave, len(roster.list))
 			}
 		})
-	}
-	u := NewUses(time.UTC)
-	u.members[Owner{"org", "p"}] = mostMembers
-	for _, who := range []string{"org/~", "org/~new"} {
-		u.row(Owner{who, "p"})
-	}
-	if len(u.rows) != 1 || u.rows[Owner{"org/~", "p"}] == nil {
-		t.Errorf("with as many rows as there may be %v are made", u.rows)
 	}
 }
 
@@ -521,7 +513,7 @@ func TestMembers_MadeUpForLife(t *testing.T) {
 		cfg.Pools[0].Concurrency = 1000
 		g := must(t, cfg)
 		take := func(who string) { admitted(t, g, demand(who, 60)).Settle(Usage{Output: 60}) }
-		for i := range mostMembers {
+		for i := range terms.MostMembers {
 			take(fmt.Sprint("org/~made-up-", i))
 		}
 		take("org/~at-once")
@@ -533,7 +525,7 @@ func TestMembers_MadeUpForLife(t *testing.T) {
 			take(fmt.Sprint("org/~new-", i))
 		}
 		roster := g.tenants["org"].roster
-		if n := len(roster.list); n > mostMembers+1 || roster.named["new-0"] == nil || roster.named["new-99"] == nil {
+		if n := len(roster.list); n > terms.MostMembers+1 || roster.named["new-0"] == nil || roster.named["new-99"] == nil {
 			t.Errorf("%d members are told apart, the new ones: %t", n, roster.named["new-99"] != nil)
 		}
 		gone := 0
@@ -545,8 +537,8 @@ func TestMembers_MadeUpForLife(t *testing.T) {
 		if st, _ := g.TenantState(again); st.Budgets[0].Used != 120 {
 			t.Errorf("one that gave way and came again has used %d, want 120", st.Budgets[0].Used)
 		}
-		if n := len(g.tally.uses.rows); n > mostMembers+1 {
-			t.Errorf("what is used is written down of %d members, want %d at most", n, mostMembers)
+		if n := len(g.tally.uses.Owners()); n > terms.MostMembers+1 {
+			t.Errorf("what is used is written down of %d members, want %d at most", n, terms.MostMembers)
 		}
 		check(t, g)
 	})

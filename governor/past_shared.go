@@ -1,19 +1,18 @@
 package governor
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 // Usage by earlier processes (Config.Past) of what is shared with other processes. The store counts it, as that of processes that
 // are no more. A store that has lost its data is told of it by this process, as its own.
 
 // announcePast has somebody speak for the limits of which earlier processes used something, also if no calls come.
-func (tb *table) announcePast(now time.Time, past *Past) {
-	for _, who := range slices.SortedFunc(maps.Keys(past.Uses.rows), Owner.compare) { // limits are numbered as they are made
+func (tb *table) announcePast(now time.Time, past *record.Past) {
+	for _, who := range past.Uses.Owners() { // limits are numbered as they are made
 		for v := tb.known(now, who.Tenant); v != nil; v = v.parent {
 			v.own(now, "")
 		}
@@ -41,7 +40,7 @@ func (s *SharedLimits) Recalls(now time.Time) bool {
 }
 
 func (o *ownLimits) recalls(now time.Time) bool {
-	if o.sharing == nil || o.sharing.all.past == nil {
+	if o.sharing == nil {
 		return false
 	}
 	if len(o.sharing.before) > 0 || len(o.sharing.windows) > 0 {
@@ -60,7 +59,7 @@ func (o *ownLimits) before(now time.Time, a *account) int64 {
 	if a.recalled {
 		return 0
 	}
-	used, _, _ := o.sharing.all.past.ofTenant(now, o.owner, a.Budget)
+	used, _ := o.sharing.all.past.OfTenant(now, o.owner, a.Budget)
 	return used
 }
 
@@ -75,9 +74,8 @@ func (s *SharedLimits) Recall(now time.Time) {
 func (o *ownLimits) recall(now time.Time) {
 	o.advance(now)
 	o.rebook(o.sharing.windows, o.sharing.until)
-	for i := range o.sharing.before {
-		c := &o.sharing.before[i]
-		o.set.Remember(c.began, c.ended, &c.booked, &c.took)
+	for _, r := range o.sharing.before {
+		o.set.Remember(r.Began, r.Ended, &r.Booked.Own, &r.Took.Own)
 	}
 	o.sharing.forget()
 	for _, a := range o.caps {
@@ -106,10 +104,10 @@ func (s *SharedSlots) Recalls(now time.Time) bool {
 
 // before is what earlier processes used of a pool's budget in the present period, by tenant, unless it is counted already.
 func (s *SharedSlots) before(now time.Time, a *account) map[string]int64 {
-	if a.recalled || s.g.changes.past == nil {
+	if a.recalled {
 		return nil
 	}
-	used, _ := s.g.changes.past.ofPool(now, s.p.name, a.Budget)
+	used, _ := s.g.changes.past.OfPool(now, s.p.name, a.Budget)
 	return used
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -29,7 +30,7 @@ import (
 // nothing more is admitted.
 type memory struct {
 	mu      sync.Mutex
-	records []Record
+	records []record.Record
 	left    int
 	die     context.CancelFunc
 }
@@ -51,7 +52,7 @@ func TestPast_OfAProcessLongGone(t *testing.T) {
 		died := time.Now()
 		time.Sleep(time.Hour)
 		for _, told := range []bool{false, true} {
-			past := NewPast(time.Now(), time.UTC)
+			past := record.NewPast(time.Now(), time.UTC)
 			for _, r := range m.records {
 				past.Read(r)
 			}
@@ -68,7 +69,7 @@ func TestPast_OfAProcessLongGone(t *testing.T) {
 	})
 }
 
-func (m *memory) Append(r Record) error {
+func (m *memory) Append(r record.Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.left == 0 {
@@ -83,8 +84,8 @@ func (m *memory) Append(r Record) error {
 }
 
 // past is what the records say at now.
-func (m *memory) past(zone *time.Location) *Past {
-	p := NewPast(time.Now(), zone)
+func (m *memory) past(zone *time.Location) *record.Past {
+	p := record.NewPast(time.Now(), zone)
 	for i := range m.records {
 		p.Read(m.records[i])
 		p.Uses.Read(&m.records[i])
@@ -226,7 +227,7 @@ func (w *crowd) call(ctx context.Context, g *Governor, tenant string, most int64
 	}
 	m := g.journal.(*memory)
 	m.mu.Lock()
-	kept := slices.ContainsFunc(m.records, func(r Record) bool { return r.Kind == RecordEnded && r.Call == name })
+	kept := slices.ContainsFunc(m.records, func(r record.Record) bool { return r.Kind == record.Ended && r.Call == name })
 	m.mu.Unlock()
 	if !kept {
 		return // nobody will know how it ended
@@ -339,10 +340,10 @@ func TestPast_AnotherClock(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			at := time.Now().Add(ahead).Round(0)
-			past := NewPast(time.Now(), nil)
-			r := Record{Kind: RecordEnded, Call: 4, Tenant: "a", Pool: "p", Held: at, Began: at, Ended: at}
-			r.Booked = Charge{Pool: escrow.Cost{700, 1}}
-			r.Took = Charge{Pool: escrow.Cost{700, 1}}
+			past := record.NewPast(time.Now(), nil)
+			r := record.Record{Kind: record.Ended, Call: 4, Tenant: "a", Pool: "p", Held: at, Began: at, Ended: at}
+			r.Booked = record.Charge{Pool: escrow.Cost{700, 1}}
+			r.Took = record.Charge{Pool: escrow.Cost{700, 1}}
 			past.Read(r)
 			cfg := crowdConfig(escrow.AdmitMax)
 			cfg.Past = past
@@ -370,12 +371,12 @@ func TestPast_CountsAsTheProviderDoes(t *testing.T) {
 		escrow.Settled:    {700, 700, 700, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			past := NewPast(time.Now(), nil)
+			past := record.NewPast(time.Now(), nil)
 			now := time.Now().Round(0)
-			past.Read(Record{
-				Kind: RecordEnded, Call: 4, Tenant: "1", Pool: "p", Held: now, Began: now.Add(-30 * time.Second), Ended: now.Add(-10 * time.Second),
-				Booked: Charge{Pool: escrow.Cost{500, 1}, Own: limits.Cost{limits.Tokens: 500, limits.Input: 100}},
-				Took:   Charge{Pool: escrow.Cost{700, 1}, Own: limits.Cost{limits.Tokens: 700, limits.Input: 100}},
+			past.Read(record.Record{
+				Kind: record.Ended, Call: 4, Tenant: "1", Pool: "p", Held: now, Began: now.Add(-30 * time.Second), Ended: now.Add(-10 * time.Second),
+				Booked: record.Charge{Pool: escrow.Cost{500, 1}, Own: limits.Cost{limits.Tokens: 500, limits.Input: 100}},
+				Took:   record.Charge{Pool: escrow.Cost{700, 1}, Own: limits.Cost{limits.Tokens: 700, limits.Input: 100}},
 			})
 			cfg := crowdConfig(accounting)
 			cfg.Pools[0].ITPM = 100_000
@@ -418,12 +419,12 @@ func TestPast_Burst(t *testing.T) {
 		"used up":                {used: 59_500, ago: 30 * time.Second, most: 500},
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
-			past := NewPast(time.Now(), nil)
+			past := record.NewPast(time.Now(), nil)
 			if c.ago > 0 {
 				at := time.Now().Add(-c.ago)
-				past.Read(Record{
-					Kind: RecordEnded, Call: 4, Tenant: "a", Pool: "p", Held: at, Began: at, Ended: at,
-					Booked: Charge{Pool: escrow.Cost{c.used, 1}}, Took: Charge{Pool: escrow.Cost{c.used, 1}},
+				past.Read(record.Record{
+					Kind: record.Ended, Call: 4, Tenant: "a", Pool: "p", Held: at, Began: at, Ended: at,
+					Booked: record.Charge{Pool: escrow.Cost{c.used, 1}}, Took: record.Charge{Pool: escrow.Cost{c.used, 1}},
 				})
 			}
 			tenants := []Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}
@@ -442,8 +443,8 @@ func TestPast_Burst(t *testing.T) {
 
 // Two processes never give two calls one name.
 func TestPast_NamesGoOn(t *testing.T) {
-	past := NewPast(time.Now(), nil)
-	past.Read(Record{Kind: RecordRunning, Call: 41, Pool: "p", Tenant: "a"})
+	past := record.NewPast(time.Now(), nil)
+	past.Read(record.Record{Kind: record.Running, Call: 41, Pool: "p", Tenant: "a"})
 	cfg := crowdConfig(escrow.AdmitMax)
 	m := &memory{left: -1}
 	cfg.Past = past
@@ -469,17 +470,17 @@ func TestPast_Bookings(t *testing.T) {
 		{End: ended, Axis: escrow.Tokens, Cost: 700},
 	}
 	for accounting, want := range map[escrow.Accounting][]escrow.Booking{escrow.AdmitMax: both, escrow.Production: late, escrow.Settled: late} {
-		past := NewPast(now, nil)
-		past.Read(Record{
-			Kind: RecordEnded, Call: 4, Tenant: "1", Pool: "p", Held: now, Began: began.Add(-time.Millisecond), Ended: now,
-			Booked: Charge{Pool: escrow.Cost{500, 1}}, Took: Charge{Pool: escrow.Cost{700, 1}},
+		past := record.NewPast(now, nil)
+		past.Read(record.Record{
+			Kind: record.Ended, Call: 4, Tenant: "1", Pool: "p", Held: now, Began: began.Add(-time.Millisecond), Ended: now,
+			Booked: record.Charge{Pool: escrow.Cost{500, 1}}, Took: record.Charge{Pool: escrow.Cost{700, 1}},
 		})
-		past.Read(Record{Kind: RecordEnded, Call: 5, Tenant: "1", Pool: "q", Began: now, Ended: now, Took: Charge{Pool: escrow.Cost{900, 1}}})
-		if got := past.Bookings([]Pool{{Name: "p", Accounting: accounting}})["p"]; !slices.Equal(got, want) {
+		past.Read(record.Record{Kind: record.Ended, Call: 5, Tenant: "1", Pool: "q", Began: now, Ended: now, Took: record.Charge{Pool: escrow.Cost{900, 1}}})
+		if got := (&Config{Past: past, Pools: []Pool{{Name: "p", Accounting: accounting}}}).PoolBookings()["p"]; !slices.Equal(got, want) {
 			t.Errorf("accounting %d: %v, want %v", accounting, got, want)
 		}
 	}
-	if got := NewPast(now, nil).Bookings([]Pool{{Name: "p"}})["p"]; got == nil || len(got) > 0 {
+	if got := (&Config{Past: record.NewPast(now, nil), Pools: []Pool{{Name: "p"}}}).PoolBookings()["p"]; got == nil || len(got) > 0 {
 		t.Errorf("of a journal without calls: %v", got)
 	}
 }
@@ -500,7 +501,7 @@ func TestSaved_Windows(t *testing.T) {
 			l.Settle(Usage{Input: 200})
 		}
 		time.Sleep(time.Second)
-		past := NewPast(time.Now(), nil)
+		past := record.NewPast(time.Now(), nil)
 		past.Saved = before.Saved()
 		cfg.SharedLimits = true
 		cfg.Past = past

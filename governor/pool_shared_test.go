@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -140,10 +141,10 @@ func TestShared_Apply(t *testing.T) {
 // TestShared_Past: a shared pool's minute is remembered by who shares it out; its
 // tenants' own minutes are not.
 func TestShared_Past(t *testing.T) {
-	past := NewPast(time.Now(), nil)
+	past := record.NewPast(time.Now(), nil)
 	ago := time.Now().Add(-time.Second)
-	took := Charge{Pool: escrow.Cost{500, 1}, Own: limits.Cost{limits.Requests: 1, limits.Tokens: 500}}
-	past.Read(Record{Kind: RecordEnded, Call: 1, Tenant: "free", Pool: "p", Began: ago, Ended: ago, Booked: took, Took: took})
+	took := record.Charge{Pool: escrow.Cost{500, 1}, Own: limits.Cost{limits.Requests: 1, limits.Tokens: 500}}
+	past.Read(record.Record{Kind: record.Ended, Call: 1, Tenant: "free", Pool: "p", Began: ago, Ended: ago, Booked: took, Took: took})
 	cfg := sharedConfig()
 	cfg.Past = past
 	cfg.Tenants[1].TPM = 1000

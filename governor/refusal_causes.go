@@ -107,7 +107,7 @@ func (o *ownLimits) refuseAxis(now time.Time, cost limits.Cost, lack limits.Lack
 //   - Calls in flight are in the way: when they end, after meanRun on average, they give back the rest of
 //     their holds. If that will not suffice, the call may come back in the next period.
 //   - The rest is reserved for others, whose claims fade with time.
-func (a *account) refusalOf(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Refusal {
+func (a *account) refusalOf(now time.Time, member budget.MemberID, s terms.Spend, ans budget.Answer, meanRun time.Duration) *Refusal {
 	asked := s[a.Unit]
 	c := min(a.units(asked), a.limit())
 	used := a.usedByAll(now)

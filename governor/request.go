@@ -158,30 +158,19 @@ func (w *tokenWeights) ownCost(u Usage, requests int64) limits.Cost {
 
 func bounded(n int64) int64 { return terms.Bounded(n) }
 
-// Spend is the cost of a call in budgets, indexed by Unit.
-type Spend [units]int64
-
-// less is s without o.
-func (s Spend) less(o Spend) Spend {
-	for k := range s {
-		s[k] -= o[k]
-	}
-	return s
-}
-
 // spend is the cost of a usage in budgets.
-func (p *pool) spend(u Usage, requests int64, price *Price) Spend {
-	return Spend{p.weights.cost(u), requests, price.MicroUSD(u)}
+func (p *pool) spend(u Usage, requests int64, price *Price) terms.Spend {
+	return terms.Spend{p.weights.cost(u), requests, price.MicroUSD(u)}
 }
 
 // expected is the expected cost of a call in budgets, and in money the most that it can cost. looks says that nothing comes of the
 // question, so that nothing may be learned from it.
-func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
+func (p *pool) expected(v *tenantView, req *Request, looks bool) terms.Spend {
 	p.look(looks)
 	defer p.look(false)
 	output := p.outputs.ExpectOf(kindOf(v, req), req.Output)
 	tokens := p.weights.cost(Usage{Input: req.Input, Output: output})
-	return Spend{max(1, tokens), 1, req.mostUSD()} // a spent budget also bars calls that declare no tokens
+	return terms.Spend{max(1, tokens), 1, req.mostUSD()} // a spent budget also bars calls that declare no tokens
 }
 
 // mostUSD is the most that the call can cost in money, in micro-dollars.

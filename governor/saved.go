@@ -1,48 +1,24 @@
 package governor
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/record"
 )
-
-// Saved is the state of pools, and of limits over long times, that no Record has. A process saves it now and then, for the next one.
-type Saved struct {
-	// Shares is how pools' budgets stand between their tenants.
-	Shares []ShareState
-	// Limits are the adaptive limits that were found, by pool.
-	Limits map[string]int64
-	// Windows is what is used of tenants' limits over other times than a minute, and what is owed of all, as of At.
-	Windows []OwnerWindows
-	At      time.Time
-	// Lengths are what pools have learned of how long calls get, by pool.
-	Lengths map[string]Lengths
-	// Estimates are what the governor's owner has learned of calls, which it alone reads.
-	Estimates json.RawMessage
-	// Upstreams are what its owner has learned of upstreams' limits.
-	Upstreams json.RawMessage
-}
-
-// OwnerWindows is what is used of the own limits of a tenant: over all pools, or in one.
-type OwnerWindows struct {
-	Tenant string
-	Pool   string `json:",omitempty"`
-	Uses   []limits.WindowUse
-}
 
 // bookedWithin is how long after its beginning, at most, a call is booked. Calls of that time before a Saved count twice after a restart, because
 // it is not known whether it has them.
 const bookedWithin = 100 * time.Millisecond
 
 // Saved copies the state of all pools and limits.
-func (g *Governor) Saved() Saved {
+func (g *Governor) Saved() record.Saved {
 	now := g.look()
-	s := Saved{Limits: map[string]int64{}, Lengths: map[string]Lengths{}, At: now.Round(0).Add(-bookedWithin)}
+	s := record.Saved{Limits: map[string]int64{}, Lengths: map[string]record.Lengths{}, At: now.Round(0).Add(-bookedWithin)}
 	tb := g.table
 	for _, p := range tb.inOrder.pools {
 		for _, a := range p.shares {
-			s.Shares = append(s.Shares, ShareState{Pool: p.name, Unit: a.Unit, Per: a.Per, State: a.split.State(now)})
+			s.Shares = append(s.Shares, record.ShareState{Pool: p.name, Unit: a.Unit, Per: a.Per, State: a.split.State(now)})
 			now = g.blink(stride-1, now) // after each, because that goes over all tenants
 		}
 		if p.slots.Limiter != nil {
@@ -57,7 +33,7 @@ func (g *Governor) Saved() Saved {
 		for _, o := range v.made() {
 			o.advance(now)
 			if uses := o.set.WindowUses(); len(uses) > 0 {
-				s.Windows = append(s.Windows, OwnerWindows{o.owner, o.pool, uses})
+				s.Windows = append(s.Windows, record.OwnerWindows{Tenant: o.owner, Pool: o.pool, Uses: uses})
 			}
 		}
 		now = g.blink(i, now)
@@ -65,13 +41,13 @@ func (g *Governor) Saved() Saved {
 	}
 	g.unlock()
 	for i := range s.Shares {
-		s.Shares[i].addAbsent(tb)
+		s.Shares[i].Absent = tb.absent(&s.Shares[i])
 	}
 	return s
 }
 
 // restoreWindows books what an earlier process had used of limits over long times.
-func (tb *table) restoreWindows(now time.Time, past *Past) {
+func (tb *table) restoreWindows(now time.Time, past *record.Past) {
 	until := onClock(now, past.At)
 	for i := range past.Windows {
 		w := &past.Windows[i]
@@ -82,15 +58,15 @@ func (tb *table) restoreWindows(now time.Time, past *Past) {
 		v.own(now, "")
 		for _, o := range v.made() {
 			if o.pool == w.Pool {
-				o.restore(now, w.onClock(now), until)
+				o.restore(now, usesOnClock(now, w.Uses), until)
 			}
 		}
 	}
 }
 
-// onClock converts the times of a use to the clock of now.
-func (w *OwnerWindows) onClock(now time.Time) (uses []limits.WindowUse) {
-	for _, u := range w.Uses {
+// usesOnClock are uses with their times on the clock of now.
+func usesOnClock(now time.Time, list []limits.WindowUse) (uses []limits.WindowUse) {
+	for _, u := range list {
 		same := limits.WindowUse{Name: u.Name}
 		for _, b := range u.Bookings {
 			b.At = onClock(now, b.At)

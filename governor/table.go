@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/fairness"
 	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/governor/terms"
 )
 
@@ -88,7 +89,7 @@ type seat struct {
 	// places are those of its calls' kind in pool.outputs and pool.runs.
 	places struct{ outputs, runs lengths.Place }
 	// used is the tenant's usage of the pool, in the tally; nil before the first call that took something.
-	used    *useRow
+	used    *record.Row
 	members []budget.MemberID // its members in each of pool.shares
 	// cached is the part of the tenant's prompts, in millionths, that came from a cache: a moving
 	// average.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/governor/terms"
 )
 
@@ -14,64 +15,36 @@ import (
 // It counts calls that have ended. A call that runs when a budget is added holds nothing of it, and
 // is booked there when it ends.
 type tally struct {
-	uses  *Uses
+	uses  *record.Uses
 	ended uint64 // how many calls were counted
 }
 
-func newTally(zone *time.Location, past *Past) *tally {
-	if past == nil {
-		return &tally{uses: NewUses(zone)}
-	}
-	return &tally{uses: past.Uses.clone()} // the journal goes on to use its own
-}
-
 // note counts a call in a pool that has ended, and returns its number. What it took besides counts in no pool.
-func (t *tally) note(now time.Time, st *leaseState, pool string, took, besides Spend) uint64 {
-	t.uses.advance(now) // which drops rows in which nothing counts
+func (t *tally) note(now time.Time, st *leaseState, pool string, took, besides terms.Spend) uint64 {
 	at := st.seat
 	row := at.used
-	if row == nil && took != (Spend{}) {
-		row = t.uses.row(Owner{st.holds.books, pool})
+	if row == nil && took != (terms.Spend{}) {
+		row = t.uses.Row(now, record.Owner{Tenant: st.holds.books, Pool: pool})
 	}
 	if at.of == nil { // those of members come and go
 		at.used = row
 	}
-	t.uses.take(now, row, took)
+	t.uses.Take(now, row, took)
 	if at.of != nil {
 		at.tenant.load.add(now, took[UnitTokens])
 	}
-	if besides != (Spend{}) {
-		t.uses.take(now, t.uses.row(Owner{Tenant: st.holds.books}), besides)
+	if besides != (terms.Spend{}) {
+		t.uses.Take(now, t.uses.Row(now, record.Owner{Tenant: st.holds.books}), besides)
 	}
 	t.ended++
 	return t.ended
 }
 
-// ofTenant is the usage of a budget by a tenant in the period that began at start, by the calls up to
-// the one of the given number.
-func (t *tally) ofTenant(now time.Time, name string, b Budget) (used int64, start time.Time, last uint64) {
-	t.uses.advance(now)
-	return t.uses.ofTenant(name, b), t.uses.start[b.Per], t.ended
-}
-
-// ofPool is the same for the tenants of a pool, by name, with their members.
-func (t *tally) ofPool(now time.Time, name string, b Budget) (used map[string]int64, start time.Time) {
-	t.uses.advance(now)
-	used = map[string]int64{}
-	for who, n := range t.uses.by(b) {
-		if who.Pool == name {
-			of := terms.OwnerOf(who.Tenant)
-			used[of] = min(used[of]+n, maxUse)
-		}
-	}
-	return used, t.uses.start[b.Per]
-}
-
 // recall is the earlier usage that a new configuration finds.
 type recall struct {
 	*tally
-	shares   []ShareState // how pools' budgets stood when the process before this one ended
-	starting bool         // the process begins
+	shares   []record.ShareState // how pools' budgets stood when the process before this one ended
+	starting bool                // the process begins
 }
 
 // knows reports whether a new budget begins with earlier usage. The store remembers the usage of a
@@ -80,7 +53,7 @@ func (r *recall) knows(shared bool) bool { return !r.starting || !shared }
 
 // bookEnded books the call that ended as the given one in the budgets of which it holds nothing,
 // because they came later.
-func (o *ownLimits) bookEnded(now time.Time, ended uint64, list []held, took Spend) {
+func (o *ownLimits) bookEnded(now time.Time, ended uint64, list []held, took terms.Spend) {
 	for _, a := range o.caps {
 		if ended <= a.began || a.heldBy(list) {
 			continue
@@ -90,7 +63,7 @@ func (o *ownLimits) bookEnded(now time.Time, ended uint64, list []held, took Spe
 }
 
 // bookEnded does the same for a pool's budgets.
-func (p *pool) bookEnded(now time.Time, at *seat, list []held, took Spend) {
+func (p *pool) bookEnded(now time.Time, at *seat, list []held, took terms.Spend) {
 	at = p.present(at)
 	if at == nil {
 		return

@@ -35,6 +35,13 @@ func newTimeline(clock Clock, exact bool) *timeline {
 
 func (t *timeline) moveTo(now time.Time) { t.now = later(t.now, now) }
 
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // real is the time by the real clock. An exact one is the origin, plus what has passed since by the monotonic reading.
 func (t *timeline) real() time.Time {
 	now := t.clock.Now()

@@ -19,6 +19,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/slots"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -78,7 +79,7 @@ type failing struct {
 	fails bool
 }
 
-func (j *failing) Append(r Record) error {
+func (j *failing) Append(r record.Record) error {
 	if j.fails {
 		j.tell("the journal fails")
 		return errors.New("the disk is full")

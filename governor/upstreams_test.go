@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/governor/record"
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -110,13 +111,12 @@ func TestUpstreams_Apply(t *testing.T) {
 // A restart forgets no usage: nobody knows at which upstream the last minute was, so it counts at each.
 func TestUpstreams_Restart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		past := NewPast(time.Now(), time.UTC)
+		past := record.NewPast(time.Now(), time.UTC)
 		began := time.Now()
 		cfg := twoUpstreams()
 		cfg.Past = past
-		past.ended = append(past.ended, Record{Pool: "p", Tenant: "a", Began: began, Ended: began.Add(time.Second)})
-		past.ended[0].Booked.Pool[0] = 7_000
-		past.ended[0].Took.Pool[0] = 7_000
+		took := record.Charge{Pool: escrow.Cost{7_000}}
+		past.Ended = []record.Record{{Pool: "p", Tenant: "a", Began: began, Ended: began.Add(time.Second), Booked: took, Took: took}}
 		time.Sleep(2 * time.Second)
 		g := must(t, cfg)
 		if u := use(g); u[0] != 7_000 || u[1] != 7_000 {

@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -203,19 +204,19 @@ func TestLimits_FlushedShares(t *testing.T) {
 // folder is what a gateway keeps over its restarts.
 type folder struct {
 	mu      sync.Mutex
-	records []governor.Record
+	records []record.Record
 	epochs  map[string]int64
 }
 
-func (f *folder) Append(r governor.Record) error {
+func (f *folder) Append(r record.Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)
 	return nil
 }
 
-func (f *folder) past() *governor.Past {
-	p := governor.NewPast(time.Now(), time.UTC)
+func (f *folder) past() *record.Past {
+	p := record.NewPast(time.Now(), time.UTC)
 	for _, r := range f.records {
 		p.Read(r)
 		p.Uses.Read(&r)

@@ -33,6 +33,17 @@ func (u Unit) Amount(n int64) float64 {
 	return float64(n)
 }
 
+// Spend is the cost of a call in budgets, indexed by Unit.
+type Spend [Units]int64
+
+// Minus is s without o.
+func (s Spend) Minus(o Spend) Spend {
+	for k := range s {
+		s[k] -= o[k]
+	}
+	return s
+}
+
 // Period is the calendar window of a budget.
 type Period = budget.Period
 

@@ -22,6 +22,10 @@ type MemberOverride struct {
 	Then  *MemberOverride
 }
 
+// MostMembers is how many members of one tenant are told apart. When there are as many, a new one takes the place of one that has not called for long; while
+// there is none, it counts as those that name none.
+const MostMembers = 100_000
+
 // memberMark stands between the name of a tenant and that of a member. No name of a tenant or team has it.
 const memberMark = "/~"
 

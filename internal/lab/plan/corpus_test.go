@@ -22,6 +22,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -283,13 +284,13 @@ func (v *course) tenant(name string) governor.Tenant {
 }
 
 // past is that of a process which had calls in the last minute.
-func (v *course) past() *governor.Past {
+func (v *course) past() *record.Past {
 	now := v.clock.now
-	past := governor.NewPast(now, time.UTC)
+	past := record.NewPast(now, time.UTC)
 	for n := range uint64(20) {
 		began := now.Add(-v.span(time.Minute))
-		r := governor.Record{Kind: governor.RecordAdmitted, Call: n + 1, Tenant: []string{"a/x", "b", "d"}[n%3], Pool: "p", Held: began, Began: began}
-		r.Booked = governor.Charge{Pool: escrow.Cost{900, 1}, Own: limits.Cost{1, 900}, Spend: governor.Spend{900, 1}}
+		r := record.Record{Kind: record.Admitted, Call: n + 1, Tenant: []string{"a/x", "b", "d"}[n%3], Pool: "p", Held: began, Began: began}
+		r.Booked = record.Charge{Pool: escrow.Cost{900, 1}, Own: limits.Cost{1, 900}, Spend: terms.Spend{900, 1}}
 		past.Read(r)
 		past.Uses.Read(&r)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -187,11 +189,11 @@ func TestReplay_OverManyMinutes(t *testing.T) {
 		for seed := range uint64(testkit.Rounds(1, 3)) {
 			testkit.Virtual(t, fmt.Sprint(accounting, seed), func(t *testing.T) {
 				cfg := busyConfig(accounting)
-				cfg.Past = governor.NewPast(time.Now(), time.UTC)
+				cfg.Past = record.NewPast(time.Now(), time.UTC)
 				for n := range uint64(20) {
-					r := governor.Record{
-						Kind: governor.RecordAdmitted, Call: n + 1, Tenant: "d", Pool: "q", Held: time.Now(), Began: time.Now(),
-						Booked: governor.Charge{Pool: escrow.Cost{20_000, 1}, Own: [4]int64{1, 20_000}, Spend: governor.Spend{5000, 1}},
+					r := record.Record{
+						Kind: record.Admitted, Call: n + 1, Tenant: "d", Pool: "q", Held: time.Now(), Began: time.Now(),
+						Booked: record.Charge{Pool: escrow.Cost{20_000, 1}, Own: [4]int64{1, 20_000}, Spend: terms.Spend{5000, 1}},
 					}
 					cfg.Past.Read(r)
 					cfg.Past.Uses.Read(&r)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 // Line is one line. Fields that do not apply are left out.
@@ -74,9 +75,9 @@ const Version = 1
 type Start struct {
 	Version int `json:"version"`
 	// Time is the wall-clock time of instant 0.
-	Time time.Time           `json:"time"`
-	Zone string              `json:"zone"`
-	Past *governor.PastState `json:"past,omitempty"`
+	Time time.Time         `json:"time"`
+	Zone string            `json:"zone"`
+	Past *record.PastState `json:"past,omitempty"`
 	// Fresh is governor.Config.Fresh.
 	Fresh bool `json:"fresh,omitempty"`
 	// Node is the gateway's name; Shared is whether it shares limits with others, and Grants whether all is in the log that it was granted.

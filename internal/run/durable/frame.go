@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/spend"
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 // A segment is a header and frames. A frame is the length of its payload, a
 // checksum over that length and the payload, and the payload: one record.
 const (
 	// header ends with the number of the layout, which changes with how many amounts a charge has: of four axes and three units it is 1.
-	header     = "llmgovj" + string(rune('1'+len(governor.Charge{}.Own)+len(governor.Charge{}.Spend)-7))
+	header     = "llmgovj" + string(rune('1'+len(record.Charge{}.Own)+len(record.Charge{}.Spend)-7))
 	frameBytes = 8
 	maxPayload = 64 << 10
 )
@@ -25,7 +25,7 @@ var (
 )
 
 // appendFrame appends one record.
-func appendFrame(b []byte, r *governor.Record) ([]byte, error) {
+func appendFrame(b []byte, r *record.Record) ([]byte, error) {
 	start := len(b)
 	b = append(b, make([]byte, frameBytes)...)
 	return closeFrame(appendRecord(b, r), start)
@@ -47,7 +47,7 @@ func checksum(length, payload []byte) uint32 {
 }
 
 // readFrame reads the record at the beginning of b, and returns the length of its frame.
-func readFrame(b []byte) (r governor.Record, n int, err error) {
+func readFrame(b []byte) (r record.Record, n int, err error) {
 	payload := payloadOf(b)
 	if payload == nil {
 		return r, 0, errRecord
@@ -112,7 +112,7 @@ func payloadOf(b []byte) []byte {
 	return payload
 }
 
-func appendRecord(b []byte, r *governor.Record) []byte {
+func appendRecord(b []byte, r *record.Record) []byte {
 	b = append(b, byte(r.Kind))
 	b = binary.AppendUvarint(b, r.Call)
 	b = appendText(b, r.Tenant)
@@ -120,7 +120,7 @@ func appendRecord(b []byte, r *governor.Record) []byte {
 	b = binary.AppendVarint(b, r.Held.UnixNano())
 	b = binary.AppendVarint(b, r.Began.UnixNano())
 	b = appendCharge(b, &r.Booked)
-	if r.Kind == governor.RecordEnded {
+	if r.Kind == record.Ended {
 		b = binary.AppendVarint(b, r.Ended.UnixNano())
 		b = appendCharge(b, &r.Took)
 	}
@@ -131,10 +131,10 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// kept are the parts of a charge that are written down. The pool's input and output follow from its tokens and from Own (governor.Past.Read).
-func kept(c *governor.Charge) [3][]int64 { return [...][]int64{c.Pool[:2], c.Own[:], c.Spend[:]} }
+// kept are the parts of a charge that are written down. The pool's input and output follow from its tokens and from Own (record.Past.Read).
+func kept(c *record.Charge) [3][]int64 { return [...][]int64{c.Pool[:2], c.Own[:], c.Spend[:]} }
 
-func appendCharge(b []byte, c *governor.Charge) []byte {
+func appendCharge(b []byte, c *record.Charge) []byte {
 	for _, list := range kept(c) {
 		for _, n := range list {
 			b = binary.AppendVarint(b, n)
@@ -149,24 +149,24 @@ type reader struct {
 	bad bool
 }
 
-func readRecord(b []byte) (governor.Record, error) {
+func readRecord(b []byte) (record.Record, error) {
 	in := reader{b: b}
-	r := governor.Record{Kind: governor.RecordKind(in.byte()), Call: in.uvarint()}
+	r := record.Record{Kind: record.Kind(in.byte()), Call: in.uvarint()}
 	r.Tenant = in.text()
 	r.Pool = in.text()
 	r.Held = in.time()
 	r.Began = in.time()
 	in.charge(&r.Booked)
 	switch r.Kind {
-	case governor.RecordEnded:
+	case record.Ended:
 		r.Ended = in.time()
 		in.charge(&r.Took)
-	case governor.RecordAdmitted, governor.RecordRunning, governor.RecordGrown:
+	case record.Admitted, record.Running, record.Grown:
 	default:
 		in.bad = true
 	}
 	if in.bad || len(in.b) > 0 {
-		return governor.Record{}, errRecord
+		return record.Record{}, errRecord
 	}
 	return r, nil
 }
@@ -215,7 +215,7 @@ func (in *reader) text() string {
 
 func (in *reader) time() time.Time { return time.Unix(0, in.varint()) }
 
-func (in *reader) charge(c *governor.Charge) {
+func (in *reader) charge(c *record.Charge) {
 	for _, list := range kept(c) {
 		for i := range list {
 			list[i] = in.varint()

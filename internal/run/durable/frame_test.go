@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -22,9 +22,9 @@ import (
 // the books have; ends that could not be written forgotten; a close that saves
 // nothing; shares not saved; an append whose error is not looked at.
 
-func randomRecord(rng *rand.Rand) governor.Record {
+func randomRecord(rng *rand.Rand) record.Record {
 	at := func() time.Time { return time.Unix(0, rng.Int64()-rng.Int64()) }
-	charge := func() (c governor.Charge) {
+	charge := func() (c record.Charge) {
 		for _, list := range kept(&c) {
 			for i := range list {
 				list[i] = rng.Int64() >> rng.IntN(64)
@@ -32,12 +32,12 @@ func randomRecord(rng *rand.Rand) governor.Record {
 		}
 		return c
 	}
-	r := governor.Record{
-		Kind: governor.RecordKind(1 + rng.IntN(4)), Call: rng.Uint64() >> rng.IntN(64),
+	r := record.Record{
+		Kind: record.Kind(1 + rng.IntN(4)), Call: rng.Uint64() >> rng.IntN(64),
 		Tenant: strings.Repeat("tenant/é", rng.IntN(4)), Pool: strings.Repeat("p", rng.IntN(9)),
 		Held: at(), Began: at(), Booked: charge(),
 	}
-	if r.Kind == governor.RecordEnded {
+	if r.Kind == record.Ended {
 		r.Ended, r.Took = at(), charge()
 	}
 	return r
@@ -56,14 +56,14 @@ func TestRecordsRoundTrip(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}
-	long := governor.Record{Kind: governor.RecordAdmitted, Tenant: strings.Repeat("x", maxPayload)}
+	long := record.Record{Kind: record.Admitted, Tenant: strings.Repeat("x", maxPayload)}
 	if b, err := appendFrame([]byte("before"), &long); err == nil || string(b) != "before" {
 		t.Error("a record that nobody could read is written")
 	}
 }
 
 // written is a segment of n records, and where each of them begins, and the last ends.
-func written(t *testing.T, n int) (path string, b []byte, records []governor.Record, starts []int) {
+func written(t *testing.T, n int) (path string, b []byte, records []record.Record, starts []int) {
 	rng := rand.New(rand.NewPCG(7, uint64(n)))
 	b = []byte(header)
 	for range n {
@@ -85,12 +85,12 @@ func TestSegment_CutAtAnyByte(t *testing.T) {
 		if whole < len(want) && cut == starts[whole+1] {
 			whole++
 		}
-		var got []governor.Record
-		good, err := readSegment(path, true, func(r *governor.Record) { got = append(got, *r) }, nil)
+		var got []record.Record
+		good, err := readSegment(path, true, func(r *record.Record) { got = append(got, *r) }, nil)
 		if err != nil || int(good) != starts[whole] || len(got) != whole {
 			t.Fatalf("cut at %d: %d records in %d bytes (%v), want %d in %d", cut, len(got), good, err, whole, starts[whole])
 		}
-		if _, err := readSegment(path, false, func(*governor.Record) {}, nil); (err == nil) != (cut == starts[whole]) {
+		if _, err := readSegment(path, false, func(*record.Record) {}, nil); (err == nil) != (cut == starts[whole]) {
 			t.Fatalf("cut at %d, and not the last segment: %v", cut, err)
 		}
 	}
@@ -109,8 +109,8 @@ func TestSegment_AnyBitTurned(t *testing.T) {
 			for starts[in+1] <= i {
 				in++
 			}
-			var got []governor.Record
-			_, err := readSegment(path, true, func(r *governor.Record) { got = append(got, *r) }, nil)
+			var got []record.Record
+			_, err := readSegment(path, true, func(r *record.Record) { got = append(got, *r) }, nil)
 			if diff := cmp.Diff(want[:in], got); len(got) != in || in > 0 && diff != "" {
 				t.Fatalf("byte %d, in record %d: %d records are read\n%s", i, in, len(got), diff)
 			}
@@ -134,7 +134,7 @@ func TestSegment_ZerosAtTheEnd(t *testing.T) {
 	path, b, want, starts := written(t, 5)
 	testkit.OK(t, os.WriteFile(path, append(b[:starts[4]+3], make([]byte, 5000)...), 0o600))
 	n := 0
-	good, err := readSegment(path, true, func(*governor.Record) { n++ }, nil)
+	good, err := readSegment(path, true, func(*record.Record) { n++ }, nil)
 	if err != nil || n != len(want)-1 || int(good) != starts[4] {
 		t.Errorf("%d records in %d bytes, %v", n, good, err)
 	}
@@ -161,13 +161,13 @@ func FuzzReadFrame(f *testing.F) {
 
 // TestSegment_FirstRelease: a journal that the first release wrote is read.
 func TestSegment_FirstRelease(t *testing.T) {
-	var kinds []governor.RecordKind
-	good, err := readSegment("testdata/first.journal", false, func(r *governor.Record) {
+	var kinds []record.Kind
+	good, err := readSegment("testdata/first.journal", false, func(r *record.Record) {
 		kinds = append(kinds, r.Kind)
 		if r.Tenant != "acme/search" || r.Pool != "gpt-4o" || r.Booked.Pool[0] != 1000 || r.Held.Unix() != 1_700_000_000 {
 			t.Errorf("got %+v", r)
 		}
-		if r.Kind == governor.RecordEnded && (r.Took.Spend[0] != 60 || r.Ended.Unix() != 1_700_000_002) {
+		if r.Kind == record.Ended && (r.Took.Spend[0] != 60 || r.Ended.Unix() != 1_700_000_002) {
 			t.Errorf("its end is %+v", r)
 		}
 	}, nil)

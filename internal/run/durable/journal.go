@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/spend"
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/lib/rounds"
 )
 
@@ -40,27 +40,27 @@ type Journal struct {
 	up    atomic.Bool
 
 	mu      sync.Mutex
-	file    file           // guarded by mu
-	size    int64          // of the good part; guarded by mu
-	torn    bool           // there may be a partial record after it; guarded by mu
-	dirty   bool           // there are records to sync; guarded by mu
-	buf     []byte         // guarded by mu
-	running running        // guarded by mu
-	uses    *governor.Uses // guarded by mu
+	file    file         // guarded by mu
+	size    int64        // of the good part; guarded by mu
+	torn    bool         // there may be a partial record after it; guarded by mu
+	dirty   bool         // there are records to sync; guarded by mu
+	buf     []byte       // guarded by mu
+	running running      // guarded by mu
+	uses    *record.Uses // guarded by mu
 
 	// Of Run and, after it, Close alone.
 	segment uint64 // number of the current segment
 	since   uint64 // number of the segment at whose beginning books are saved
 	rotated time.Time
 	closed  map[uint64]time.Time // times of the ends of earlier segments
-	unsaved map[governor.Owner]governor.Use
+	unsaved map[record.Owner]record.Use
 	// unsavedSpend are rows of the account of spend that are not in the books as they are.
 	unsavedSpend map[spend.Key]spend.Sum
 	failed       rounds.Errors // of rounds
 }
 
 // Append implements governor.Journal: a write(2), and no fsync.
-func (j *Journal) Append(r governor.Record) error {
+func (j *Journal) Append(r record.Record) error {
 	j.mu.Lock()
 	buf, err := appendFrame(j.buf[:0], &r)
 	err = j.writeLocked(buf, err)
@@ -136,15 +136,15 @@ func (j *Journal) truncateLocked() error {
 
 // countLocked counts the record r. The end of a call counts even if it could not be
 // written.
-func (j *Journal) countLocked(r *governor.Record, written bool) {
+func (j *Journal) countLocked(r *record.Record, written bool) {
 	switch {
-	case r.Kind == governor.RecordEnded:
+	case r.Kind == record.Ended:
 		j.running.end(r.Call)
 	case !written:
 		return
-	case r.Kind == governor.RecordAdmitted:
+	case r.Kind == record.Admitted:
 		j.running.begin(r)
-	case r.Kind == governor.RecordGrown:
+	case r.Kind == record.Grown:
 		j.running.grow(r)
 	}
 	j.uses.Read(r)

@@ -19,6 +19,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/leaktest"
 )
@@ -389,7 +390,7 @@ func TestCleanEnd(t *testing.T) {
 			l.Settle(governor.Usage{Input: 100, Output: 150})
 		}
 		g.stop(t)
-		if err := g.j.Append(governor.Record{Kind: governor.RecordAdmitted}); err == nil {
+		if err := g.j.Append(record.Record{Kind: record.Admitted}); err == nil {
 			t.Error("a closed journal takes a record")
 		}
 		for range 3 {

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/spend"
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 // The start of a journal: the folder is read, and the calls that the last process left running are
 // ended.
 
 // Open locks a folder, and reads it.
-func Open(opt Options) (*Journal, *governor.Past, error) {
+func Open(opt Options) (*Journal, *record.Past, error) {
 	if opt.create == nil {
 		opt.create = func(path string) (file, error) {
 			return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -31,13 +31,13 @@ func Open(opt Options) (*Journal, *governor.Past, error) {
 	now := time.Now()
 	j := &Journal{
 		opt: opt, books: books, running: running{at: map[uint64]int{}}, rotated: now,
-		closed: map[uint64]time.Time{}, unsaved: map[governor.Owner]governor.Use{}, unsavedSpend: map[spend.Key]spend.Sum{},
+		closed: map[uint64]time.Time{}, unsaved: map[record.Owner]record.Use{}, unsavedSpend: map[spend.Key]spend.Sum{},
 	}
 	if opt.Zone == nil {
 		j.opt.Zone = time.UTC
 	}
 	j.spend = spend.NewBook(j.opt.Zone)
-	past := governor.NewPast(now, opt.Zone)
+	past := record.NewPast(now, opt.Zone)
 	err = j.read(past)
 	if err == nil {
 		err = j.begin(past)
@@ -52,7 +52,7 @@ func Open(opt Options) (*Journal, *governor.Past, error) {
 }
 
 // read reads all files of the folder.
-func (j *Journal) read(past *governor.Past) error {
+func (j *Journal) read(past *record.Past) error {
 	var err error
 	j.since, err = j.books.load(past, j.spend)
 	if err != nil {
@@ -81,7 +81,7 @@ func (j *Journal) read(past *governor.Past) error {
 				j.spend.Restore(r)
 			}
 		}
-		good, err := readSegment(path, end, func(r *governor.Record) {
+		good, err := readSegment(path, end, func(r *record.Record) {
 			past.Read(*r)
 			for _, at := range [...]time.Time{r.Began, r.Ended} {
 				if at.After(newest) {
@@ -105,7 +105,7 @@ func (j *Journal) read(past *governor.Past) error {
 }
 
 // begin starts a segment with the ends of the calls that were in flight.
-func (j *Journal) begin(past *governor.Past) error {
+func (j *Journal) begin(past *record.Past) error {
 	j.uses = past.Uses
 	j.segment = max(j.segment+1, j.since)
 	cut := past.Cut()

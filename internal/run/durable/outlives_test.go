@@ -21,6 +21,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -178,23 +179,23 @@ func lengthsOutlive(t *testing.T, learned string, want int) {
 
 // What was learned and cannot be written is logged, and keeps nothing from being saved that is promised.
 func TestSave_WithoutWhatWasLearned(t *testing.T) {
-	for what, pools := range map[string]governor.Saved{
+	for what, pools := range map[string]record.Saved{
 		"no JSON":   {Estimates: []byte("{")},
 		"neither":   {Upstreams: []byte("}")},
-		"no number": {Lengths: map[string]governor.Lengths{"p": {Outputs: []lengths.Lesson{{Bins: [][3]float64{{math.NaN()}}}}}}},
+		"no number": {Lengths: map[string]record.Lengths{"p": {Outputs: []lengths.Lesson{{Bins: [][3]float64{{math.NaN()}}}}}}},
 	} {
 		dir := t.TempDir()
 		var said strings.Builder
 		s := testkit.Must(openSaved(dir, filepath.Join(dir, "books.db"), slog.New(slog.NewTextHandler(&said, nil))))(t)
-		taught := governor.Saved{Lengths: map[string]governor.Lengths{"p": {Speed: 7}}, Upstreams: []byte(`{"p":{}}`)}
+		taught := record.Saved{Lengths: map[string]record.Lengths{"p": {Speed: 7}}, Upstreams: []byte(`{"p":{}}`)}
 		testkit.OK(t, s.save(1, nil, spendChange{}, taught))
-		who := governor.Owner{Tenant: "a"}
-		var use governor.Use
+		who := record.Owner{Tenant: "a"}
+		var use record.Use
 		use.Used[0][0] = 5
-		if err := s.save(2, map[governor.Owner]governor.Use{who: use}, spendChange{}, pools); err != nil {
+		if err := s.save(2, map[record.Owner]record.Use{who: use}, spendChange{}, pools); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		past := governor.NewPast(time.Now(), time.UTC)
+		past := record.NewPast(time.Now(), time.UTC)
 		since := testkit.Must(s.load(past, spend.NewBook(time.UTC)))(t)
 		if since != 2 || past.Lengths["p"].Speed != 7 || string(past.Upstreams) != `{"p":{}}` {
 			t.Errorf("%s: saved as of segment %d, with %v and %s", what, since, past.Lengths, past.Upstreams)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/spend"
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/lib/atomicfile"
 	"github.com/llmgov/llmgov/internal/lib/rounds"
 )
@@ -47,7 +47,7 @@ func (j *Journal) putInPlace(n uint64) error {
 
 // Run syncs and rotates until ctx ends. saved returns the state of the pools that is in no record; it is called once
 // a minute.
-func (j *Journal) Run(ctx context.Context, saved func() governor.Saved) error {
+func (j *Journal) Run(ctx context.Context, saved func() record.Saved) error {
 	rounds.Every(ctx, syncEvery, func() {
 		err := j.sync()
 		if err == nil && time.Since(j.rotated) >= rotateEvery {
@@ -80,7 +80,7 @@ func (j *Journal) sync() error {
 
 // rotate begins a new segment, saves the books as of its beginning, and removes the
 // segments whose records no longer count.
-func (j *Journal) rotate(saved governor.Saved) error {
+func (j *Journal) rotate(saved record.Saved) error {
 	var old file
 	err := j.turnSpend(func() (err error) {
 		j.mu.Lock()
@@ -116,7 +116,7 @@ func (j *Journal) turnLocked() (old file, err error) {
 	}
 	var frames []byte
 	for _, r := range j.running.all() {
-		r.Kind = governor.RecordRunning
+		r.Kind = record.Running
 		frames, err = appendFrame(frames, &r)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func (j *Journal) turnLocked() (old file, err error) {
 
 // save writes the books as of the beginning of the current segment, and then removes
 // superfluous segments.
-func (j *Journal) save(saved governor.Saved) error {
+func (j *Journal) save(saved record.Saved) error {
 	today := time.Now().In(j.opt.Zone)
 	account := spendChange{rows: j.unsavedSpend, untold: j.spend.FirstUntold(today), oldest: spend.DayOf(today.AddDate(0, 0, -spend.KeepDays))}
 	if err := j.books.save(j.segment, j.unsaved, account, saved); err != nil {
@@ -164,7 +164,7 @@ func (j *Journal) save(saved governor.Saved) error {
 
 // Close saves everything and unlocks the folder. Run must have ended. Later records are
 // not kept.
-func (j *Journal) Close(saved governor.Saved) error {
+func (j *Journal) Close(saved record.Saved) error {
 	var f file
 	_ = j.turnSpend(func() error {
 		j.mu.Lock()

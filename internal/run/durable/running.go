@@ -3,18 +3,18 @@ package durable
 import (
 	"iter"
 
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 // running are the admissions of calls in flight. They are in a slice, because a map
 // would allocate each.
 type running struct {
 	at   map[uint64]int // by the name of the call
-	list []governor.Record
+	list []record.Record
 	free []int
 }
 
-func (c *running) begin(r *governor.Record) {
+func (c *running) begin(r *record.Record) {
 	i := len(c.list)
 	if n := len(c.free); n > 0 {
 		i = c.free[n-1]
@@ -27,12 +27,9 @@ func (c *running) begin(r *governor.Record) {
 }
 
 // grow raises the booking of a call.
-func (c *running) grow(r *governor.Record) {
+func (c *running) grow(r *record.Record) {
 	if i, ok := c.at[r.Call]; ok {
-		began := &c.list[i].Booked.Pool
-		for k := range began {
-			began[k] = max(began[k], r.Booked.Pool[k])
-		}
+		c.list[i].Grow(r)
 	}
 }
 
@@ -43,8 +40,8 @@ func (c *running) end(call uint64) {
 	}
 }
 
-func (c *running) all() iter.Seq2[uint64, governor.Record] {
-	return func(yield func(uint64, governor.Record) bool) {
+func (c *running) all() iter.Seq2[uint64, record.Record] {
+	return func(yield func(uint64, record.Record) bool) {
 		for call, i := range c.at {
 			if !yield(call, c.list[i]) {
 				return

@@ -15,7 +15,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/llmgov/llmgov/federation/spend"
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 // saved is books.db: the usage of budgets as of the beginning of a segment, and the state of pools as of about then.
@@ -42,24 +42,24 @@ const (
 	lockPatience = 2 * time.Second
 )
 
-// windows is what was used of tenants' limits over long times, and when.
+// windows are the fields of record.Saved that say what was used of tenants' limits over long times, and when.
 type windows struct {
 	At      time.Time
-	Windows []governor.OwnerWindows
+	Windows []record.OwnerWindows
 }
 
 // learned is what earlier calls have taught. Nothing promised depends on it.
 type learned struct {
-	Format    int                         `json:"format"`
-	Lengths   map[string]governor.Lengths `json:"lengths"`
-	Estimates json.RawMessage             `json:"estimates,omitempty"`
-	Upstreams json.RawMessage             `json:"upstreams,omitempty"`
+	Format    int                       `json:"format"`
+	Lengths   map[string]record.Lengths `json:"lengths"`
+	Estimates json.RawMessage           `json:"estimates,omitempty"`
+	Upstreams json.RawMessage           `json:"upstreams,omitempty"`
 }
 
 const learnedFormat = 1
 
 // readLearned adds what was learned to a past. What cannot be read is logged and learned anew.
-func (s *saved) readLearned(text []byte, past *governor.Past) {
+func (s *saved) readLearned(text []byte, past *record.Past) {
 	var l learned
 	err := json.Unmarshal(text, &l)
 	if err == nil && l.Format != learnedFormat {
@@ -169,7 +169,7 @@ func (j *Journal) SpendRows(ctx context.Context, from, to string, each func(spen
 
 // load adds the saved books to a past and to an account of spend, and returns the number of the segment at whose
 // beginning they were saved.
-func (s *saved) load(past *governor.Past, account *spend.Book) (since uint64, err error) {
+func (s *saved) load(past *record.Past, account *spend.Book) (since uint64, err error) {
 	defer damaged(s.db.Path(), &err)
 	err = s.db.View(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
@@ -181,19 +181,16 @@ func (s *saved) load(past *governor.Past, account *spend.Book) (since uint64, er
 			return fmt.Errorf("it has format %d, and this version reads %d", v, format)
 		}
 		since = number(meta.Get(keySince))
-		used := windows{past.At, past.Windows}
 		for _, part := range []struct {
 			key  []byte
 			into any
-		}{{keyShares, &past.Shares}, {keyLimits, &past.Limits}, {keyWindows, &used}} {
+		}{{keyShares, &past.Shares}, {keyLimits, &past.Limits}, {keyWindows, &past.Saved}} {
 			if text := meta.Get(part.key); text != nil {
 				if err := json.Unmarshal(text, part.into); err != nil {
 					return err
 				}
 			}
 		}
-		past.At = used.At
-		past.Windows = used.Windows
 		if text := meta.Get(keyLearned); text != nil {
 			s.readLearned(text, past)
 		}
@@ -227,7 +224,7 @@ func (s *saved) load(past *governor.Past, account *spend.Book) (since uint64, er
 
 // save writes the changed books, and the number of the segment at whose beginning they are valid. What was learned and cannot be
 // written is logged, and left as it was.
-func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, account spendChange, pools governor.Saved) error {
+func (s *saved) save(since uint64, changed map[record.Owner]record.Use, account spendChange, pools record.Saved) error {
 	shares, err := json.Marshal(pools.Shares)
 	if err != nil {
 		return err
@@ -259,7 +256,7 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, acco
 		}
 		for who, use := range changed {
 			k, v, life := useBytes(who, use)
-			if use == (governor.Use{}) {
+			if use == (record.Use{}) {
 				err = errors.Join(uses.Delete(k), lives.Delete(k))
 			} else {
 				err = errors.Join(uses.Put(k, v), lives.Put(k, life))
@@ -293,7 +290,7 @@ func number(b []byte) uint64 {
 }
 
 // useBytes are the name of a use, its calendar periods, and its life.
-func useBytes(who governor.Owner, use governor.Use) (k, v, life []byte) {
+func useBytes(who record.Owner, use record.Use) (k, v, life []byte) {
 	k = append(appendText(nil, who.Tenant), who.Pool...)
 	for per, start := range use.Start {
 		row := binary.AppendVarint(nil, start)
@@ -309,11 +306,11 @@ func useBytes(who governor.Owner, use governor.Use) (k, v, life []byte) {
 	return k, v, life
 }
 
-func readUse(k, v, life []byte) (governor.Owner, governor.Use, error) {
+func readUse(k, v, life []byte) (record.Owner, record.Use, error) {
 	key := reader{b: k}
-	who := governor.Owner{Tenant: key.text()}
+	who := record.Owner{Tenant: key.text()}
 	who.Pool = string(key.b)
-	var use governor.Use
+	var use record.Use
 	val := reader{b: v}
 	for per := range use.Start {
 		if per == len(use.Start)-1 { // its life

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/federation/spend"
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 )
 
 const (
@@ -45,7 +45,7 @@ func segments(dir string) ([]uint64, error) {
 // good bytes.
 // The bytes after them are a partial record from the end of the machine or the process: it
 // may be at the end of the newest segment and, after a loss of power, of the previous one.
-func readSegment(path string, newest bool, each func(*governor.Record), spent func(spend.Row)) (good int64, err error) {
+func readSegment(path string, newest bool, each func(*record.Record), spent func(spend.Row)) (good int64, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err

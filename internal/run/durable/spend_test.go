@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/spend"
-	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -150,7 +150,7 @@ func TestSpend_Frames(t *testing.T) {
 	if _, _, err := readFrame(b); err == nil {
 		t.Error("an addition is read as a record")
 	}
-	record := testkit.Must(appendFrame(nil, &governor.Record{Kind: governor.RecordAdmitted, Tenant: "s"}))(t)
+	record := testkit.Must(appendFrame(nil, &record.Record{Kind: record.Admitted, Tenant: "s"}))(t)
 	if _, ok := readSpent(payloadOf(record)); ok {
 		t.Error("a record is read as an addition")
 	}

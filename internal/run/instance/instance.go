@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
@@ -107,7 +108,7 @@ func (in *Instance) build(opt Options) (err error) {
 	in.told = newTold(cfg.StateDir, in.shared, in.log)
 	in.spend = newSpending(snap.Location(), in.journal, in.shared, in.Metrics, in.log)
 	if in.shared != nil && rules.Past != nil {
-		in.shared.journals = rules.Past.Bookings(rules.Pools)
+		in.shared.journals = rules.PoolBookings()
 	}
 	if in.shared != nil {
 		in.later(func() error { in.shared.store.Close(); return nil })
@@ -140,7 +141,7 @@ func (in *Instance) build(opt Options) (err error) {
 }
 
 // saved is what the next process begins with, beside the journal's records.
-func (in *Instance) saved() governor.Saved {
+func (in *Instance) saved() record.Saved {
 	s := in.Governor.Saved()
 	if in.Admission != nil {
 		s.Estimates, _ = json.Marshal(in.Admission.Learned()) // names and numbers can always be written

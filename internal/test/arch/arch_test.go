@@ -74,7 +74,8 @@ var rules = []rule{
 	{"internal/test/testkit/wallclock", "", "", "the process whose clock is stepped is another program"},
 	{"governor/terms", "escrow escrow/adaptive escrow/budget escrow/limits escrow/limits/shape escrow/placement escrow/slots", pure, "values are read from policies, and enforced, elsewhere"},
 	{"governor/refusal", "governor/terms escrow escrow/budget escrow/limits", pure, "a refusal is its figures and the words for them"},
-	{"governor", `governor/refusal governor/terms escrow escrow/adaptive escrow/lengths escrow/budget escrow/fairness escrow/limits escrow/placement escrow/slots
+	{"governor/record", "governor/terms escrow escrow/budget escrow/lengths escrow/limits", pure, "what outlives a process is values and their sums: who keeps them, and who begins with them, is elsewhere"},
+	{"governor", `governor/record governor/refusal governor/terms escrow escrow/adaptive escrow/lengths escrow/budget escrow/fairness escrow/limits escrow/placement escrow/slots
 		internal/lib/muldiv`, "net/http log log/slog os", "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use"},
 	{"escrow/penalty", "", pure, "a rule is told how calls end, and has no clock and no lock"},
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},
@@ -117,7 +118,7 @@ var rules = []rule{
 	{"internal/lab/simulate/scenario", "governor/terms escrow escrow/adaptive escrow/placement internal/lab/distribution internal/lib/strictyaml", "net net/http sync context", "a scenario says what is asked for, and plays nothing"},
 	{"internal/lab/simulate/report", "internal/lab/simulate internal/lab/simulate/scenario escrow internal/lib/htmlpage internal/lib/strictyaml", "net net/http os", "a report shows a result, and computes none"},
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
-	{"internal/run/durable", "federation/spend governor internal/lib/atomicfile internal/lib/rounds go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
+	{"internal/run/durable", "federation/spend governor/record internal/lib/atomicfile internal/lib/rounds go.etcd.io/bbolt", "net net/http", "what is kept on disk is records, whoever makes them"},
 	{"internal/lib/affinity", "", timeless, "a choice by a hash"},
 	{"internal/proxy/upstreams", "escrow/limits internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
 	{"internal/lib/splice", "", timeless, "bytes are edited without knowing whose they are"},
@@ -142,7 +143,7 @@ var rules = []rule{
 	{"internal/lib/form", "internal/lib/splice internal/lib/text", "net net/http mime/multipart os log log/slog context time", "a form is bytes, and what its fields decide is elsewhere"},
 	{"internal/proxy/objects", "go.etcd.io/bbolt", "net net/http", "who made what is kept without knowing what it is for"},
 	{"internal/ops/events", "governor", "net net/http os log log/slog encoding/json", "whoever listens, and however it is told: nobody slows admission down"},
-	{"internal/ops/decisions", "governor escrow", "net net/http", "what was decided is written down as the governor tells it"},
+	{"internal/ops/decisions", "governor governor/record escrow", "net net/http", "what was decided is written down as the governor tells it"},
 	{"internal/lab/plan", "governor tenants internal/ops/decisions internal/lib/muldiv internal/run/policy", "net net/http os math/rand math/rand/v2", "a replay depends on the record and the policy, and on nothing else"},
 	{"internal/run/policy", "tenants governor governor/terms internal/run/admission/ask escrow", "net net/http os log log/slog sync context time", "rules are made of a policy, and of nothing else"},
 	{"internal/ops/history", "", "net net/http os log log/slog encoding/json", "a history keeps what it is given, and does not know who shows it"},
@@ -168,7 +169,7 @@ var rules = []rule{
 		internal/lib/jsonscan internal/run/rateheaders internal/doors/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
 	{"internal/run/instance", `internal/lib/atomicfile internal/lib/rounds internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
-		internal/ops/telemetry federation federation/spend federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
+		internal/ops/telemetry federation federation/spend federation/store federation/runner governor governor/record governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
 	{"internal/lib/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing what it says"},
 	{"internal/proxy/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/lib/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
@@ -139,7 +140,7 @@ type failingJournal struct {
 	kept int
 }
 
-func (f *failingJournal) Append(governor.Record) error {
+func (f *failingJournal) Append(record.Record) error {
 	if f.err == nil {
 		f.kept++
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/record"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/crash"
 	"github.com/llmgov/llmgov/internal/ops/logging"
@@ -23,7 +24,7 @@ import (
 // journalOf is a journal that does something else than to keep.
 type journalOf func()
 
-func (j journalOf) Append(governor.Record) error {
+func (j journalOf) Append(record.Record) error {
 	j()
 	return nil
 }
