@@ -2,6 +2,7 @@ package escrow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/muldiv"
@@ -164,6 +165,9 @@ func (c *Config) Tokens() int64 {
 // has no calls and no kept places. It panics on any other parent, and on a Node out
 // of range. O(depth · log children), as Update is.
 func (p *Pool) Add(parent NodeID, n Node) NodeID { return p.add(parent, n) }
+
+// Grow makes room for so many more nodes at once.
+func (p *Pool) Grow(nodes int) { p.nodes = slices.Grow(p.nodes, nodes) }
 
 // Update changes a node's weight, floor and credit. The debt of the node, or its claim,
 // stays the same in cost, so its tag moves. It panics on a Node out of range. Call

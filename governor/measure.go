@@ -62,14 +62,10 @@ func (p *pool) viewAnew() {
 }
 
 func (p *pool) newView() *treeView {
-	v := &treeView{tree: fairness.NewTree(), index: map[*tenant]int{}}
+	v := &treeView{tree: fairness.NewTree(), index: make(map[*tenant]int, len(p.seats))}
 	below := map[escrow.NodeID][]*node{}
-	seats := map[escrow.NodeID]*seat{}
 	for _, c := range p.tree.present {
 		below[c.up] = append(below[c.up], c)
-	}
-	for _, st := range p.seats {
-		seats[st.leaf] = st
 	}
 	var grow func(up escrow.NodeID, at int)
 	grow = func(up escrow.NodeID, at int) {
@@ -77,7 +73,7 @@ func (p *pool) newView() *treeView {
 		for _, c := range below[up] {
 			node := 0
 			weight := float64(c.cfg.Weight.Thousandths()) * float64(c.ppm) / wholeNode
-			if st := seats[c.id]; st != nil {
+			if st := c.seat; st != nil {
 				node = v.tree.Leaf(at, weight)
 				v.index[st.tenant] = len(v.leaves)
 				v.leaves = append(v.leaves, st.measured)

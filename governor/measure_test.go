@@ -3,11 +3,14 @@ package governor
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -339,6 +342,39 @@ func TestFloorsGoBeforeWeights(t *testing.T) {
 		near(t, flood(t, cfg, map[string]int{"small": 8, "large": 8, "other": 8}),
 			map[string]float64{"small": 0.3, "large": 0.7 * 2000 / 3900, "other": 0.7 * 1900 / 3900})
 	})
+}
+
+// TestShares_ApplyKeepsWhatIsMeasured: a pool is measured anew only by a configuration with other shares, because there may be very many.
+func TestShares_ApplyKeepsWhatIsMeasured(t *testing.T) {
+	cfg := Config{Pools: []Pool{{Name: "p", TPM: 600_000}}, Tenants: []Tenant{{Name: "a", Floor: 6000}, {Name: "b"}}}
+	g := must(t, cfg)
+	p := g.pools["p"]
+	for _, change := range []struct {
+		what string
+		make func()
+		anew bool
+	}{
+		{"nothing", func() {}, false},
+		{"a tenant's own limit", func() { cfg.Tenants[1].RPM = 5 }, false},
+		{"a weight", func() { cfg.Tenants[1].Weight = 3 }, true},
+		{"the limit of which a floor is a part", func() { cfg.Pools[0].TPM = 300_000 }, true},
+		{"a leaf", func() { cfg.Tenants[1].Members = &Members{} }, true},
+		{"a tenant less", func() { cfg.Tenants = cfg.Tenants[:1] }, true},
+	} {
+		before := p.measure.view
+		change.make()
+		testkit.OK(t, g.Apply(cfg))
+		if anew := p.measure.view != before; anew != change.anew {
+			t.Errorf("%s changes: the pool is measured anew: %v", change.what, anew)
+		}
+		made := p.newView()
+		if diff := cmp.Diff(made.floors, p.measure.view.floors); diff != "" {
+			t.Errorf("%s changes: floors are measured by others (-want +got):\n%s", change.what, diff)
+		}
+		if !slices.Equal(made.leaves, p.measure.view.leaves) {
+			t.Errorf("%s changes: other leaves are measured", change.what)
+		}
+	}
 }
 
 // TestShares_Apply: a pool that is measured while an Apply has changed its tree, but not yet made the meter's view anew, is not asked for

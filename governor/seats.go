@@ -19,6 +19,7 @@ func (p *poolView) configure(now time.Time, tb *table, pl *plan, zone *time.Loca
 	if rules != p.base {
 		p.rates.era++
 	}
+	p.measure.stale = p.measure.stale || pl.changes() || rules != p.base // of whose limit floors are parts
 	p.base = rules
 	if p.escrow == nil {
 		p.escrow = escrow.New(now, rules)
@@ -43,7 +44,6 @@ func (p *poolView) configure(now time.Time, tb *table, pl *plan, zone *time.Loca
 		p.slots.Plant(p.tree.shared.slotNodes())
 	}
 	p.seatAll(now, pl)
-	p.measure.stale = true
 	p.split(now, tb, zone, r)
 	p.announce()
 }
@@ -89,15 +89,16 @@ func (tb *table) burst(p *poolView) time.Duration {
 // seatAll gives seats to those tenants that have none at their leaves, and takes those of tenants that have left.
 func (p *poolView) seatAll(now time.Time, pl *plan) {
 	for _, v := range pl.seats {
-		leaf := p.tree.present[v.leafName()].id
+		at := p.tree.present[v.leafName()]
 		old := p.seats[v.tenant]
-		st := &seat{tenant: v.tenant, leaf: leaf, round: p.tree.round, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
+		st := &seat{tenant: v.tenant, leaf: at.id, round: p.tree.round, measured: fairness.NewLeaf(p.escrow.Account(at.id))}
 		if old != nil {
 			p.escrow.Forgive(old.leaf) // because the leaf may be another seat's later
 			old.gone = true
 			st.members = old.members
 			st.cached = old.cached
 		}
+		at.seat = st
 		p.seats[v.tenant] = st
 		v.access[p.index].seat = st
 	}

@@ -156,10 +156,12 @@ func (g *Governor) apply(now time.Time, cfg Config, r *recall) time.Time {
 	return now
 }
 
-// review makes the views of all pools' meters anew after an apply.
+// review makes the views of pools' meters anew that an apply has made stale.
 func (g *Governor) review() {
 	for _, p := range g.table.inOrder.pools {
-		g.reviewPool(p.pool)
+		if p.measure.stale {
+			g.reviewPool(p.pool)
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ type node struct {
 	up   escrow.NodeID
 	cfg  escrow.Node
 	ppm  int64
+	seat *seat // of a leaf of the configuration
 	// round is that of the last plan that keeps it as it is; for Apply alone.
 	round int
 }
@@ -72,14 +73,19 @@ const (
 type plan struct {
 	burst time.Duration
 	nodes []*wish // to be made, moved or changed; parents first
+	more  int     // of nodes, that are to be made or moved
 	gone  []*node
 	seats []*tenantView // who needs a seat, or another one
 	left  []*seat
 }
 
+// changes reports whether anything of the tree or its seats is to be changed.
+func (pl *plan) changes() bool { return len(pl.nodes)+len(pl.gone)+len(pl.seats)+len(pl.left) > 0 }
+
 // wish is a node that is to be made, moved or changed.
 type wish struct {
 	name  nodeName
+	was   *node // of the name; nil if there is none
 	above nodeRef
 	cfg   escrow.Node
 	id    escrow.NodeID // once it is there
@@ -102,13 +108,17 @@ func (r nodeRef) node() escrow.NodeID {
 func (p *poolView) plan(tb *table) *plan {
 	pl := &plan{burst: tb.burst(p)}
 	p.tree.round++
+	groups := map[string]nodeRef{}
 	for _, v := range tb.inOrder.tenants {
 		if v.parent != nil || !v.present(p) {
 			continue
 		}
 		up := nodeRef{id: escrow.Root}
-		if v.cfg.Group != "" {
-			up = p.tree.want(pl, nodeName{groupNode, v.cfg.Group}, up, escrow.Node{Weight: v.cfg.GroupWeight})
+		if name := v.cfg.Group; name != "" {
+			if _, planned := groups[name]; !planned {
+				groups[name] = p.tree.want(pl, nodeName{groupNode, name}, up, escrow.Node{Weight: v.cfg.GroupWeight})
+			}
+			up = groups[name]
 		}
 		p.planTenant(pl, v, up)
 	}
@@ -172,11 +182,12 @@ func (t *tree) want(pl *plan, name nodeName, up nodeRef, cfg escrow.Node) nodeRe
 			return nodeRef{id: x.id}
 		}
 	}
-	w := &wish{name: name, above: up, cfg: cfg}
+	w := &wish{name: name, was: x, above: up, cfg: cfg}
 	pl.nodes = append(pl.nodes, w)
 	if stays {
 		return nodeRef{id: x.id}
 	}
+	pl.more++
 	return nodeRef{new: w}
 }
 
@@ -186,12 +197,13 @@ func (t *tree) plant(pl *plan) {
 	if len(pl.nodes)+len(pl.gone) == 0 {
 		return
 	}
+	t.escrow.Grow(pl.more)
 	retired := make(map[position]*node, len(t.retired))
 	for _, old := range t.retired {
 		retired[old.position()] = old
 	}
 	for _, w := range pl.nodes {
-		w.id = t.put(retired, w.name, w.above.node(), w.cfg)
+		t.put(retired, w)
 	}
 	for _, old := range pl.gone {
 		if t.present[old.name] == old {
@@ -204,25 +216,26 @@ func (t *tree) plant(pl *plan) {
 
 // put hangs a node into the tree. It keeps the node that is there, even if that was retired
 // and is not yet gone. A node that moves begins anew where it moves to.
-func (t *tree) put(retired map[position]*node, name nodeName, up escrow.NodeID, cfg escrow.Node) escrow.NodeID {
-	x := t.present[name]
+func (t *tree) put(retired map[position]*node, w *wish) {
+	up := w.above.node()
+	x := w.was
 	if x != nil && x.up != up {
 		retired[x.position()] = x
 		x = nil
 	}
 	if x == nil {
-		x = retired[position{name, up}]
-		delete(retired, position{name, up})
+		x = retired[position{w.name, up}]
+		delete(retired, position{w.name, up})
 	}
 	switch {
 	case x == nil:
-		x = &node{name: name, id: t.escrow.Add(up, cfg), up: up, cfg: cfg, ppm: wholeNode}
-	case x.cfg != cfg:
-		t.escrow.Update(x.id, cfg)
-		x.cfg = cfg
+		x = &node{name: w.name, id: t.escrow.Add(up, w.cfg), up: up, cfg: w.cfg, ppm: wholeNode}
+	case x.cfg != w.cfg:
+		t.escrow.Update(x.id, w.cfg)
+		x.cfg = w.cfg
 	}
-	t.present[name] = x
-	return x.id
+	t.present[w.name] = x
+	w.id = x.id
 }
 
 // sweepStride is how many retired nodes are looked at whenever a pool is pumped. There may be
