@@ -33,21 +33,23 @@ func parseAmount(text string, least, most int64) (int64, string) {
 
 // ParseDecimal reads a number with at most places decimals, as a whole number of 10^-places.
 func ParseDecimal(text string, places int, least, most int64) (int64, string) {
-	wanted := fmt.Sprintf("write a number from %s to %s", SpellDecimal(least, places), SpellDecimal(most, places))
+	refuse := func(why string) (int64, string) {
+		return 0, fmt.Sprintf("%s; write a number from %s to %s", why, SpellDecimal(least, places), SpellDecimal(most, places))
+	}
 	if strings.HasPrefix(text, "-") {
-		return 0, "is negative; " + wanted
+		return refuse("is negative")
 	}
 	m := DecimalNumber.FindStringSubmatch(text)
 	if m == nil {
-		return 0, "is not a plain number; " + wanted
+		return refuse("is not a plain number")
 	}
 	if len(m[2]) > places {
-		return 0, fmt.Sprintf("has more than %d decimals; %s", places, wanted)
+		return refuse(fmt.Sprintf("has more than %d decimals", places))
 	}
 	digits := strings.ReplaceAll(m[1], "_", "") + m[2] + strings.Repeat("0", places-len(m[2]))
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, "is out of range; " + wanted
+		return refuse("is out of range")
 	}
 	return n, ""
 }
