@@ -53,7 +53,7 @@ func New(cfg Config) (*Governor, error) {
 		zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, sharedLimits: cfg.SharedLimits, sharedSlots: cfg.SharedSlots, recorded: cfg.Recorded, instance: cfg.Instance,
 		events: newEventQueue(cfg.Observer), line: newTimeline(clock, cfg.Recorded), drained: make(chan struct{}),
 		spare: sync.Pool{New: func() any { return &holds{} }},
-		pools: map[string]*pool{}, tenants: map[string]*tenant{},
+		pools: map[string]*pool{}, tenants: make(map[string]*tenant, len(cfg.Tenants)),
 	}
 	past := cmp.Or(cfg.Past, record.NewPast(g.line.now, g.zone))
 	g.detailed = g.events.listened() && (cfg.Detailed || cfg.Recorded)

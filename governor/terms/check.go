@@ -23,7 +23,7 @@ const MaxShared = int64(1e11)
 func Check(pools []Pool, tenants []Tenant, shared bool) []error {
 	var f faults
 	known := map[string]bool{}
-	names := map[string]bool{}
+	names := make(map[string]bool, len(tenants))
 	for i := range pools {
 		p := &pools[i]
 		if known[p.Name] || p.Name == "" {
