@@ -96,7 +96,7 @@ func compile(r *report, cfg Config, list []Tenant, sums []*sum) (*Snapshot, erro
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	s := newSnapshot(cfg, list, sums)
+	s := newSnapshot(cfg, list, c.byKey, sums)
 	s.scopes = c.scopes
 	s.unwise = slices.Concat(c.idleEngines(), c.idleFollows(), c.misplaced(), c.fromHere())
 	s.origins = newOrigins(r)

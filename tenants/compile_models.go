@@ -81,7 +81,11 @@ func (c *compiler) tenantList() {
 	if len(c.tenants) == 0 && len(c.r.Problems) == 0 {
 		c.r.At("policies", "there is no tenant, so nobody could use the gateway; define one")
 	}
-	owners := make(map[KeyHash]keyAt, len(c.tenants))
+	keys := 0
+	for i := range c.tenants {
+		keys += len(c.tenants[i].Keys)
+	}
+	c.byKey = newKeyTable(keys)
 	served := c.served()
 	c.scopes = make([][]string, len(c.tenants))
 	for i := range c.tenants {
@@ -99,7 +103,7 @@ func (c *compiler) tenantList() {
 		c.scopes[i] = c.scope(t, own)
 		t.Routes = cmp.Or(t.Routes, DefaultRoutes)
 		t.DefaultPool = cmp.Or(t.DefaultPool, c.cfg.DefaultPool)
-		c.keys(t, path, owners)
+		c.keys(t, path)
 		if own {
 			c.grant(t, strictyaml.Child(path, "models"), served)
 		}

@@ -7,7 +7,8 @@ type compiler struct {
 	tenants []Tenant
 	// complete says that no pool's models were refused, set by models.
 	complete bool
-	parent   []bool // which tenants have teams, by index
+	parent   []bool   // which tenants have teams, by index
+	byKey    keyTable // who has each key first, set by tenantList
 	routes   routes
 	scopes   [][]string       // the patterns that each tenant may use, by index, set by tenantList
 	pairs    int              // of patterns of teams and of their parents

@@ -135,8 +135,8 @@ func EndOf(day time.Time, zone *time.Location) time.Time {
 
 func goodExpiry(at time.Time) bool { return at.Year() >= firstYear && at.Year() <= lastYear }
 
-// keys checks that somebody can call as t, and that nobody else has its keys. owners maps a key to who has it first.
-func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
+// keys checks that somebody can call as t, and that nobody else has its keys.
+func (c *compiler) keys(t *Tenant, path string) {
 	if len(t.Keys) == 0 && !c.cfg.keyless() && !c.parent[t.Index] && !c.written(strictyaml.Child(path, "keys")) && !c.written(strictyaml.Child(path, "teams")) {
 		c.r.At(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new, or keys: [] if they are made at run time")
 	}
@@ -152,12 +152,12 @@ func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
 		if key.Hash == (KeyHash{}) {
 			continue // refused already
 		}
-		first, taken := owners[key.Hash]
-		if !taken {
-			owners[key.Hash] = keyAt{t.Index, &t.Keys[i]}
+		first := c.byKey.slot(&key.Hash)
+		if !first.used {
+			*first = keySlot{key.Hash, keyAt{t.Index, &t.Keys[i]}, true}
 			continue
 		}
-		owner := &c.tenants[first.tenant]
+		owner := &c.tenants[first.at.tenant]
 		where := c.r.Place(strictyaml.Item(strictyaml.Child(owner.path(), "keys"), slices.IndexFunc(owner.Keys, func(k Key) bool { return k.Hash == key.Hash }))).Or("its list")
 		if owner == t {
 			c.r.At(at(i), "%s… is listed twice; the other is at %s, remove one", key.Hash.String()[:15], where)

@@ -97,13 +97,11 @@ func TestKeyTable_Oracle(t *testing.T) {
 		})
 		all := rapid.SliceOfNDistinct(hash, 0, 60, rapid.ID).Draw(rt, "keys")
 		want := map[KeyHash]int{}
-		list := make([]Tenant, 3)
+		table := newKeyTable(len(all))
 		for i, h := range all {
-			tn := &list[i%3]
 			want[h] = i % 3
-			tn.Keys = append(tn.Keys, Key{Hash: h})
+			table.put(keyAt{i % 3, &Key{Hash: h}})
 		}
-		table := keysOf(list)
 		for range 50 {
 			h := hash.Draw(rt, "asked")
 			at, there := want[h]

@@ -32,21 +32,6 @@ func newKeyTable(keys int) keyTable {
 	return keyTable{slots: make([]keySlot, size), mask: uint64(size - 1)}
 }
 
-// keysOf is the table of tenants' own keys.
-func keysOf(list []Tenant) keyTable {
-	keys := 0
-	for i := range list {
-		keys += len(list[i].Keys)
-	}
-	t := newKeyTable(keys)
-	for i := range list {
-		for j := range list[i].Keys {
-			t.put(keyAt{i, &list[i].Keys[j]})
-		}
-	}
-	return t
-}
-
 // put adds a key, or replaces that of the same hash.
 func (t *keyTable) put(at keyAt) {
 	h := &at.key.Hash

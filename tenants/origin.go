@@ -16,9 +16,6 @@ type places struct {
 	list         []mark
 }
 
-// usualMarks is how many marks most tenants have at most.
-const usualMarks = 8
-
 type mark struct {
 	key       unique.Handle[string] // "" is the tenant itself
 	line, col int32
@@ -27,28 +24,15 @@ type mark struct {
 // ofTenants begins the paths of tenants.
 const ofTenants = "tenants" + strictyaml.PathSep
 
-// placesOf are the places of a file's tenants, of all that were found in it.
-func placesOf(file string, found map[string]place) []*places {
-	byName := map[string]*places{}
+// placesOf are the places of one of a file's tenants, of all that were found of it.
+func placesOf(file, tenant string, found map[string]place) *places {
+	p := &places{tenant: tenant, file: file, list: make([]mark, 0, len(found))}
 	for path, at := range found {
-		name, key, ok := cutTenant(path)
-		if !ok {
-			continue
-		}
-		p := byName[name]
-		if p == nil {
-			p = &places{tenant: name, file: file, list: make([]mark, 0, usualMarks)}
-			byName[name] = p
-		}
+		_, key, _ := cutTenant(path)
 		p.list = append(p.list, mark{unique.Make(key), int32(at.Line), int32(at.Col)})
 	}
-	list := slices.Collect(maps.Values(byName))
-	for _, p := range list {
-		p.list = slices.Clip(p.list)
-		slices.SortFunc(p.list, func(a, b mark) int { return strings.Compare(a.key.Value(), b.key.Value()) })
-	}
-	slices.SortFunc(list, func(a, b *places) int { return strings.Compare(a.tenant, b.tenant) })
-	return list
+	slices.SortFunc(p.list, func(a, b mark) int { return strings.Compare(a.key.Value(), b.key.Value()) })
+	return p
 }
 
 // cutTenant takes a path apart: the name of its tenant, and what stands below that.

@@ -184,6 +184,12 @@ func TestAlone(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
+	text := "tenants: {beta: {keys: [], teams: {x: {keys: []}}}}\n"
+	_, _, err = Alone([]string{write("d.yaml", text), write("e.yaml", text)}, Options{})
+	want = "e.yaml:1:11: tenant \"beta\" is defined twice; the other is at d.yaml:1:11, remove one" // which says enough of its teams
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
 }
 
 // TestAsk finds who calls what, and names what was probably meant.

@@ -59,7 +59,7 @@ func newPolicy(of *given) *policy { return &policy{given: of, tiers: map[string]
 
 func (p *policy) file(path, name string, data []byte) *policyFile {
 	r := strictyaml.NewReport()
-	return &policyFile{policy: p, path: path, name: name, data: data, r: r, tierless: report{Places: r.Places}}
+	return &policyFile{policy: p, path: path, name: name, data: data, r: r}
 }
 
 // definesTiers reports whether a file may define tiers: whether the word is in its text, or could be in it in an escaped form.
@@ -123,7 +123,7 @@ func (f *policyFile) read() {
 		}
 		f.readTenants()
 		f.waiting = nil
-		f.places = placesOf(f.name, f.r.Places)
+		slices.SortFunc(f.places, func(a, b *places) int { return strings.Compare(a.tenant, b.tenant) })
 	}
 	if f.config != f.given.config || f.sums == nil {
 		f.config = f.given.config
@@ -134,7 +134,8 @@ func (f *policyFile) read() {
 // listed is a tenant that was read, and where the digest of what becomes of it is kept.
 type listed struct {
 	*Tenant
-	sum *sum
+	sum  *sum
+	file *policyFile
 }
 
 // gather puts the files' tenants into one list, sorted by name, of which r is told what is wrong with them.
@@ -146,12 +147,13 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 		n += len(f.tenants)
 		partial = partial || f.unread
 		for _, p := range f.places {
-			replaced[p.tenant] = replaced[p.tenant] || f.runtime
+			if f.runtime {
+				replaced[p.tenant] = true
+			}
 		}
 	}
 	list = make([]listed, 0, n)
 	all := make([]*places, 0, n)
-	defined := make(map[string]*Tenant, n)
 	order := -1
 	stood := map[string]int{} // of those that are replaced, in the files' order
 	for _, f := range files {
@@ -173,7 +175,6 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 				r.Places[path] = at
 			}
 		}
-		twice := false
 		for i := range f.tenants {
 			t := &f.tenants[i]
 			order++
@@ -190,22 +191,11 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 					continue
 				}
 			}
-			if !strings.Contains(t.Name, teamSep) {
-				first := defined[t.Name]
-				twice = first != nil
-				if twice {
-					r.Add(f.at(t.Name), "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(t.Name), first.Source)
-				}
-				defined[t.Name] = t
-			}
-			if twice {
-				continue
-			}
 			if int64(len(list)) >= most {
 				r.Add(f.at(t.Name), "there are more than %d tenants and teams, as many as max_tenants allows; raise it in the config", most)
 				return list
 			}
-			list = append(list, listed{t, &f.sums[i]})
+			list = append(list, listed{t, &f.sums[i], f})
 		}
 	}
 	if len(stood) > 0 {
@@ -214,10 +204,23 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 			list[i].Order = i
 		}
 	}
-	slices.SortFunc(list, func(a, b listed) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b listed) int { return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Order, b.Order)) })
 	slices.SortStableFunc(all, func(a, b *places) int { return strings.Compare(a.tenant, b.tenant) })
 	r.More = func(path string) (place, bool) { return placeOf(all, path) }
-	return list
+	return once(r, list)
+}
+
+// once leaves out of a sorted list what is defined again, of which r is told.
+func once(r *report, list []listed) []listed {
+	kept := list[:0]
+	for i, t := range list {
+		if i == 0 || t.Name != list[i-1].Name {
+			kept = append(kept, t)
+		} else if !strings.Contains(t.Name, teamSep) {
+			r.Add(t.file.at(t.Name), "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(t.Name), list[i-1].Source)
+		}
+	}
+	return kept
 }
 
 // at is where one of the file's tenants, or a tenant of its team, is defined.
@@ -250,28 +253,40 @@ func (f *policyFile) readTiers(v value) {
 }
 
 func (f *policyFile) readTenants() {
+	around := f.r.Places
+	defer func() { f.r.Places = around }()
+	found := map[string]place{} // of one tenant
+	f.r.Places = found
+	f.tierless.Places = found
 	for _, e := range f.waiting {
 		if f.r.Full() || f.tierless.Full() || f.crowded(e) {
 			return
 		}
-		checkTenantName(e)
-		list, ok := e.Pairs()
-		if !ok {
-			continue
-		}
-		t, tierKnown := f.template(list)
-		t.Name = e.Key
-		t.Source = e.At.String()
-		if f.shadow != nil && !strictyaml.Has(list, "shadow") {
-			t.Shadow = f.shadow.on
-			f.r.Places[strictyaml.Child(e.Path, "shadow")] = f.shadow.at
-		}
-		tenantShape.ReadPairs(list, &t)
-		if tierKnown {
-			f.checkMember(e.Value, &t)
-		}
-		f.keep(&t)
+		clear(found)
+		found[e.Path] = around[e.Path]
+		f.readTenant(e)
+		f.places = append(f.places, placesOf(f.name, e.Key, found))
 	}
+}
+
+func (f *policyFile) readTenant(e pair) {
+	checkTenantName(e)
+	list, ok := e.Pairs()
+	if !ok {
+		return
+	}
+	t, tierKnown := f.template(list)
+	t.Name = e.Key
+	t.Source = e.At.String()
+	if f.shadow != nil && !strictyaml.Has(list, "shadow") {
+		t.Shadow = f.shadow.on
+		f.r.Places[strictyaml.Child(e.Path, "shadow")] = f.shadow.at
+	}
+	tenantShape.ReadPairs(list, &t)
+	if tierKnown {
+		f.checkMember(e.Value, &t)
+	}
+	f.keep(&t)
 }
 
 // crowded reports the tenant or team that is one too many.

@@ -42,7 +42,7 @@ type Snapshot struct {
 type handover struct{ loader atomic.Pointer[loader] }
 
 // newSnapshot freezes parts that were found to fit. It owns them from here on.
-func newSnapshot(cfg Config, list []Tenant, sums []*sum) *Snapshot {
+func newSnapshot(cfg Config, list []Tenant, keys keyTable, sums []*sum) *Snapshot {
 	other := map[string]bool{} // upstreams
 	for i := range cfg.Upstreams {
 		u := &cfg.Upstreams[i]
@@ -58,7 +58,7 @@ func newSnapshot(cfg Config, list []Tenant, sums []*sum) *Snapshot {
 	slices.SortFunc(cfg.Prices, func(a, b ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	s := &Snapshot{
 		cfg: cfg, tenants: list,
-		byKey: keysOf(list), byName: make(map[string]int, len(list)),
+		byKey: keys, byName: make(map[string]int, len(list)),
 		routes: newRoutes(cfg.Pools), prices: newPricing(&cfg), zone: location(cfg.Timezone),
 		named: modelsNamed(list),
 	}
