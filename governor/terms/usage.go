@@ -3,17 +3,22 @@ package terms
 // Usage is what a call has taken. All but Tools, FileSearches and CodeSessions are tokens. CachedInput, CacheWrite, CacheWriteHour, AudioInput and ImageInput are parts of
 // Input; Reasoning, AudioOutput and ImageOutput are parts of Output; no token belongs to two parts.
 type Usage struct {
-	Input, CachedInput int64
+	Input       int64 `json:"input"`
+	CachedInput int64 `json:"cached_input,omitempty"`
 	// CacheWrite is what the call put into the provider's cache, and CacheWriteHour what it put there to stay for an hour.
-	CacheWrite, CacheWriteHour int64
-
-	Output, Reasoning, AudioInput, AudioOutput, ImageInput, ImageOutput int64
-
-	Tools        int64 // web searches that the provider ran
-	FileSearches int64 // searches of files that it ran
-	CodeSessions int64 // sessions in which it ran code
+	CacheWrite     int64 `json:"cache_write,omitempty"`
+	CacheWriteHour int64 `json:"cache_write_1h,omitempty"`
+	Output         int64 `json:"output"`
+	Reasoning      int64 `json:"reasoning,omitempty"`
+	AudioInput     int64 `json:"audio_input,omitempty"`
+	AudioOutput    int64 `json:"audio_output,omitempty"`
+	ImageInput     int64 `json:"image_input,omitempty"`
+	ImageOutput    int64 `json:"image_output,omitempty"`
+	Tools          int64 `json:"tool_calls,omitempty"`    // web searches that the provider ran
+	FileSearches   int64 `json:"file_searches,omitempty"` // searches of files that it ran
+	CodeSessions   int64 `json:"code_sessions,omitempty"` // sessions in which it ran code
 	// Tier is the service tier that answered; "" is the standard one.
-	Tier string
+	Tier string `json:"tier,omitempty"`
 }
 
 // TierBatch is the tier of batches.

@@ -38,7 +38,7 @@ func line(at time.Duration, kind decisions.Kind, call uint64) decisions.Line {
 		l.Ask = &decisions.Ask{Request: fmt.Sprint(call), Tenant: "a", Pool: "p"}
 	case decisions.Ended:
 		l.Ending = governor.EndSettled.String()
-		l.Usage = &decisions.Usage{}
+		l.Usage = &governor.Usage{}
 	case decisions.Seen:
 		l.Call = 0
 		l.Nodes = []string{"a", "b"}

@@ -166,7 +166,7 @@ func (r *Run) take(l *decisions.Line, line int64) {
 		}
 		c.progress = append(c.progress, p)
 	case decisions.Ended:
-		c.Took = governor.Usage(*l.Usage)
+		c.Took = *l.Usage
 		c.Ran = time.Duration(l.At - c.Decided.At)
 		c.Ending = l.Ending
 		c.microUSD = l.MicroUSD

@@ -247,7 +247,7 @@ func (v *replay) tell(c *replayed, p progress) {
 	l := c.lease
 	switch p.kind {
 	case decisions.Moved:
-		l.Move(p.moved.Upstreams, governor.Usage(*p.moved.Usage), p.moved.Sent)
+		l.Move(p.moved.Upstreams, *p.moved.Usage, p.moved.Sent)
 	case decisions.Overload:
 		l.Overloaded()
 	case decisions.Late:

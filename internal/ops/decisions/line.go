@@ -24,16 +24,16 @@ type Line struct {
 	MicroUSD *int64 `json:"micro_usd,omitempty"`
 	// Upstream is where the call is counted, if upstreams have limits of their own. Upstreams are those to which it could go when
 	// it moved there; none is all.
-	Upstream  string         `json:"upstream,omitempty"`
-	Upstreams []string       `json:"upstreams,omitempty"`
-	Sent      bool           `json:"sent,omitempty"` // before it moved, so that it counts as a request there
-	Usage     *Usage         `json:"usage,omitempty"`
-	Output    int64          `json:"output,omitempty"`
-	Pool      string         `json:"pool,omitempty"`
-	Cuts      []Cut          `json:"cuts,omitempty"`
-	Load      *governor.Load `json:"load,omitempty"`
-	Told      *governor.Told `json:"told,omitempty"`
-	Lines     uint64         `json:"lines,omitempty"` // that are lost
+	Upstream  string          `json:"upstream,omitempty"`
+	Upstreams []string        `json:"upstreams,omitempty"`
+	Sent      bool            `json:"sent,omitempty"` // before it moved, so that it counts as a request there
+	Usage     *governor.Usage `json:"usage,omitempty"`
+	Output    int64           `json:"output,omitempty"`
+	Pool      string          `json:"pool,omitempty"`
+	Cuts      []Cut           `json:"cuts,omitempty"`
+	Load      *governor.Load  `json:"load,omitempty"`
+	Told      *governor.Told  `json:"told,omitempty"`
+	Lines     uint64          `json:"lines,omitempty"` // that are lost
 	// Nodes are the gateways that share limits.
 	Nodes []string `json:"nodes,omitempty"`
 
@@ -136,24 +136,6 @@ type Why struct {
 	RetryAfter int64  `json:"retry_after"` // nanoseconds
 }
 
-// Usage is the usage of a call.
-type Usage struct {
-	Input          int64  `json:"input"`
-	CachedInput    int64  `json:"cached_input,omitempty"`
-	CacheWrite     int64  `json:"cache_write,omitempty"`
-	CacheWriteHour int64  `json:"cache_write_1h,omitempty"`
-	Output         int64  `json:"output"`
-	Reasoning      int64  `json:"reasoning,omitempty"`
-	AudioInput     int64  `json:"audio_input,omitempty"`
-	AudioOutput    int64  `json:"audio_output,omitempty"`
-	ImageInput     int64  `json:"image_input,omitempty"`
-	ImageOutput    int64  `json:"image_output,omitempty"`
-	Tools          int64  `json:"tool_calls,omitempty"`
-	FileSearches   int64  `json:"file_searches,omitempty"`
-	CodeSessions   int64  `json:"code_sessions,omitempty"`
-	Tier           string `json:"tier,omitempty"`
-}
-
 // Cut is a governor.Cut; Until is in nanoseconds since the start.
 type Cut struct {
 	Part  int64 `json:"part"`
@@ -188,15 +170,13 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 		l.Why = WhyOf(e.Refused)
 		l.Upstream = e.Upstream
 	case governor.EventEnded:
-		usage := Usage(e.Usage)
 		l.Ending = e.Ending.String()
-		l.Usage = &usage
+		l.Usage = &e.Usage
 		if e.Request.Price != nil {
 			l.MicroUSD = &e.MicroUSD
 		}
 	case governor.EventMoved:
-		usage := Usage(e.Usage)
-		l.Usage = &usage
+		l.Usage = &e.Usage
 		l.Upstream = e.Upstream
 		l.Upstreams = e.Upstreams
 		l.Sent = e.Sent
