@@ -210,17 +210,30 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 	return once(r, list)
 }
 
-// once leaves out of a sorted list what is defined again, of which r is told.
+// once leaves tenants out of a sorted list that are defined again, with their teams, and tells r.
 func once(r *report, list []listed) []listed {
 	kept := list[:0]
-	for i, t := range list {
-		if i == 0 || t.Name != list[i-1].Name {
+	var first listed // of the last tenant that is defined again
+	for _, t := range list {
+		root, _, team := strings.Cut(t.Name, teamSep)
+		switch n := len(kept); {
+		case team && root == first.root() && t.file != first.file:
+		case team || n == 0 || t.Name != kept[n-1].Name:
 			kept = append(kept, t)
-		} else if !strings.Contains(t.Name, teamSep) {
-			r.Add(t.file.at(t.Name), "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(t.Name), list[i-1].Source)
+		default:
+			first = kept[n-1]
+			r.Add(t.file.at(t.Name), "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(t.Name), first.Source)
 		}
 	}
 	return kept
+}
+
+// root is the tenant's name; "" if there is none.
+func (l listed) root() string {
+	if l.Tenant == nil {
+		return ""
+	}
+	return l.Name
 }
 
 // at is where one of the file's tenants, or a tenant of its team, is defined.
