@@ -19,7 +19,9 @@ func (p *poolView) configure(now time.Time, tb *table, pl *plan, zone *time.Loca
 	if rules != p.base {
 		p.rates.era++
 	}
-	p.measure.stale = p.measure.stale || pl.changes() || rules != p.base // of whose limit floors are parts
+	if pl.changes() || rules != p.base { // floors are parts of the limit
+		p.measure.stale = true
+	}
 	p.base = rules
 	if p.escrow == nil {
 		p.escrow = escrow.New(now, rules)
