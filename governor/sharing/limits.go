@@ -86,19 +86,19 @@ func (l *Limits) claim(now time.Time, d governor.LimitsDemand) (claims []parts.C
 
 // ahead is how much of a limit is asked for in advance, beyond what is used and what calls wait for.
 func (l *Limits) ahead(d *limits.Demand) int64 {
-	coming := int64(l.rateOf(d) * aheadSeconds)
+	coming := l.comingIn(d, aheadSeconds)
 	if d.Axis == limits.Budget {
 		return max(d.Last, d.Waiting+min(coming, d.Left/capMost), d.Left/capShare) - d.Waiting
 	}
 	return max(d.Last, coming)
 }
 
-// rateOf is how much of a limit calls take in a second.
-func (l *Limits) rateOf(d *limits.Demand) float64 {
+// comingIn is how much of a limit calls take in so many seconds.
+func (l *Limits) comingIn(d *limits.Demand, seconds float64) int64 {
 	if d.Axis == limits.Budget {
-		return l.rate[limits.Concurrency] * float64(d.Last)
+		return int64(l.rate[limits.Concurrency] * seconds * float64(d.Last))
 	}
-	return l.rate[d.Axis]
+	return int64(l.rate[d.Axis] * seconds)
 }
 
 // Last makes the last claims ask for parts that last.
@@ -127,9 +127,9 @@ func (l *Limits) Last(claims []parts.Claim) bool {
 func (l *Limits) moreOf(i int) int64 {
 	d := &l.claimed[i]
 	if d.Axis == limits.Concurrency {
-		return 1 + int64(l.rateOf(d)*aheadSeconds)
+		return 1 + l.comingIn(d, aheadSeconds)
 	}
-	return max(2*d.Last, int64(l.rateOf(d)*lastSeconds))
+	return max(2*d.Last, l.comingIn(d, lastSeconds))
 }
 
 // Keep says until when the parts may be used, as long as there is a sign of life.
