@@ -16,7 +16,11 @@ func (c *call) enterPool() progress {
 	c.register()
 	p := c.pool.pool
 	seat := c.access.seat
-	if seat.left() || c.unplaced() { // while the store was asked
+	switch {
+	case c.unplaced():
+		c.leave()
+		return c.refuse(c.refuseUnknown())
+	case seat.left():
 		c.leave()
 		return c.again()
 	}
