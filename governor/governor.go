@@ -68,6 +68,7 @@ func New(cfg Config) (*Governor, error) {
 		g.unlock()
 	}
 	past.Cut()
+	past.Uses.Advance(g.line.now)
 	g.calls = past.Last
 	g.tally = &tally{uses: past.Uses.Clone()} // the journal goes on to use its own
 	g.mu.Lock()

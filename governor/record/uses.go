@@ -82,7 +82,7 @@ func (u *Uses) Set(who Owner, use Use) {
 	row.stored = true
 	row.era = 0
 	for _, start := range use.Start {
-		u.advance(time.Unix(start, 0)) // even if the clock was put back since
+		u.Advance(time.Unix(start, 0)) // even if the clock was put back since
 	}
 }
 
@@ -119,10 +119,10 @@ func (u *Uses) Changed() map[Owner]Use {
 func (u *Uses) Read(r *Record) {
 	switch r.Kind {
 	case Admitted:
-		u.advance(r.Began)
+		u.Advance(r.Began)
 		u.add(r, r.Booked.Spend)
 	case Ended:
-		u.advance(r.Ended)
+		u.Advance(r.Ended)
 		u.add(r, r.Took.Spend.Minus(r.Booked.Spend))
 	}
 }
@@ -147,13 +147,13 @@ func (u *Uses) add(r *Record, d terms.Spend) {
 
 // Row is the row of an owner, for Take. Unless it is of a member, it stays the owner's.
 func (u *Uses) Row(now time.Time, who Owner) *Row {
-	u.advance(now) // which drops rows in which nothing counts
+	u.Advance(now) // which drops rows in which nothing counts
 	return u.row(who)
 }
 
 // Take counts in a row the cost of a call that has ended now, and was not counted before. It is for those who ask for no Changed.
 func (u *Uses) Take(now time.Time, row *Row, d terms.Spend) {
-	u.advance(now)
+	u.Advance(now)
 	if d == (terms.Spend{}) {
 		return
 	}
@@ -201,8 +201,8 @@ func (u *Uses) renew(row *Row) {
 // MaxUse is where the books stop counting.
 const MaxUse = int64(1) << 60
 
-// advance moves to now; time only moves forward.
-func (u *Uses) advance(now time.Time) {
+// Advance moves to now; time only moves forward.
+func (u *Uses) Advance(now time.Time) {
 	now = now.Round(0)
 	if now.Before(u.now) {
 		return
@@ -240,7 +240,7 @@ func (u *Uses) over(row *Row) bool {
 // OfTenant is the usage by a tenant and its teams of a budget in the present period, which began at start, in all pools, even
 // those that are gone.
 func (u *Uses) OfTenant(now time.Time, name string, b terms.Budget) (used int64, start time.Time) {
-	u.advance(now)
+	u.Advance(now)
 	start = u.start[b.Per]
 	if _, _, member := terms.CutMember(name); member { // one of very many, who has no teams
 		for pool := range u.pools {
@@ -261,7 +261,7 @@ func (u *Uses) OfTenant(now time.Time, name string, b terms.Budget) (used int64,
 
 // OfPool is the same for the tenants of a pool, by name, with their members.
 func (u *Uses) OfPool(now time.Time, pool string, b terms.Budget) (used map[string]int64, start time.Time) {
-	u.advance(now)
+	u.Advance(now)
 	used = map[string]int64{}
 	for who, n := range u.by(b) {
 		if who.Pool == pool {
