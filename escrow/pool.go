@@ -167,7 +167,7 @@ func (c *Config) Tokens() int64 {
 func (p *Pool) Add(parent NodeID, n Node) NodeID { return p.add(parent, n) }
 
 // Grow makes room for so many more nodes at once.
-func (p *Pool) Grow(nodes int) { p.nodes = slices.Grow(p.nodes, nodes) }
+func (p *Pool) Grow(nodes int) { p.nodes = slices.Grow(p.nodes, max(0, nodes-len(p.spare))) }
 
 // Update changes a node's weight, floor and credit. The debt of the node, or its claim,
 // stays the same in cost, so its tag moves. It panics on a Node out of range. Call

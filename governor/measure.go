@@ -23,7 +23,7 @@ type measure struct {
 	// The governor's lock guards these.
 	view     *treeView // of the pool's tree
 	reshared bool      // shares have changed, but view has not yet
-	stale    bool      // the tree has changed, and view may have nodes that are gone
+	stale    bool      // the tree or the limit has changed: view may have nodes that are gone, or other floors
 	timer    Timer     // nil before the first measurement
 	running  bool      // the timer runs, or its function does
 	stirred  bool      // calls came or ended since the last measurement

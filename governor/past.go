@@ -63,7 +63,7 @@ func (tb *table) known(now time.Time, name string) (v *tenantView) {
 // PoolBookings are the costs of pools' calls, by account (SharedPool.Name), in the order of time. Axes are those of the account, by index.
 type PoolBookings map[string][]escrow.Booking
 
-// PoolBookings are the costs of the calls of the Past, for whoever shares the pools' limits out.
+// PoolBookings are the costs of the calls of the Past, which must not be nil, for whoever shares the pools' limits out.
 func (c *Config) PoolBookings() PoolBookings {
 	all := PoolBookings{}
 	for i := range c.Pools {

@@ -207,14 +207,14 @@ func (r *ToldRates) grant(t *timeline) (grant PoolGrant, paths map[escrow.NodeID
 // grantsOf are the grants that a log of an earlier version has of the pool's budgets.
 func (p *pool) grantsOf(now time.Time, list []ToldShare) (grants []Grant) {
 	for i := range list {
-		t := &list[i]
-		a := p.shares[t.Budget]
+		a := p.shares[list[i].Budget]
 		a.advance(now)
-		t.Name = a.periodName()
-		if t.Member != "" {
-			t.Name += ofMember + t.Member
+		grant := list[i].Grant
+		grant.Name = a.periodName()
+		if list[i].Member != "" {
+			grant.Name += ofMember + list[i].Member
 		}
-		grants = append(grants, t.Grant)
+		grants = append(grants, grant)
 	}
 	return grants
 }

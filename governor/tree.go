@@ -85,7 +85,7 @@ func (pl *plan) changes() bool { return len(pl.nodes)+len(pl.gone)+len(pl.seats)
 // wish is a node that is to be made, moved or changed.
 type wish struct {
 	name  nodeName
-	was   *node // of the name; nil if there is none
+	was   *node // the node that has the name; nil if none has
 	above nodeRef
 	cfg   escrow.Node
 	id    escrow.NodeID // once it is there

@@ -43,9 +43,14 @@ type Demand struct {
 	Length time.Duration
 	Ends   time.Time
 	Drains bool
-	// Limit is the whole limit, and Used the usage here. Of a budget Held is the part of Used that calls in flight may give back, Recent the
-	// part since demand was last passed on, and Left what is known to be left in all processes.
-	Limit, Used, Held, Recent, Left int64
+	// Limit is the whole limit, and Used the usage here.
+	Limit, Used int64
+	// Held is the part of Used that calls in flight may give back, of a whole budget.
+	Held int64
+	// Recent is the part of Used since demand was last passed on, of a pool's budget and of members' shares.
+	Recent int64
+	// Left is what is known to be left of a whole budget in all processes; 0 if no calls may come, and below it what is overspent.
+	Left int64
 	// Waiting is the cost of all calls in line, and of those that come back about now to places that are kept for them. Need is Used and the
 	// cost of the first of them, if it waits for a grant. Calls that ask before they go are left out.
 	Waiting, Need int64

@@ -150,8 +150,8 @@ func TestSpend_Frames(t *testing.T) {
 	if _, _, err := readFrame(b); err == nil {
 		t.Error("an addition is read as a record")
 	}
-	record := testkit.Must(appendFrame(nil, &record.Record{Kind: record.Admitted, Tenant: "s"}))(t)
-	if _, ok := readSpent(payloadOf(record)); ok {
+	frame := testkit.Must(appendFrame(nil, &record.Record{Kind: record.Admitted, Tenant: "s"}))(t)
+	if _, ok := readSpent(payloadOf(frame)); ok {
 		t.Error("a record is read as an addition")
 	}
 }
