@@ -28,12 +28,13 @@ type seen struct {
 
 // counted is a model of a pool, which the provider may count by itself.
 type counted struct {
-	pool  int
-	model string
-	took  [limits.Kinds]ledger // of own, what calls took that came here and have ended
-	way   [limits.Kinds]way
-	last  [limits.Kinds]look
-	off   map[*counted]*[limits.Kinds]int // how many more looks differ from those of another one, by that, than are the same, within agreeing
+	pool   int
+	model  string
+	looked time.Time
+	took   [limits.Kinds]ledger // of own, what calls took that came here and have ended
+	way    [limits.Kinds]way
+	last   [limits.Kinds]look
+	off    map[*counted]*[limits.Kinds]int // how many more looks differ from those of another one, by that, than are the same, within agreeing
 }
 
 // PoolAt is a pool at an account.
@@ -126,15 +127,26 @@ func (a *Account) divide(own map[*Member]Told) {
 // Keep takes over what looks have shown of the same pools before a reload.
 func (a *Account) Keep(before *Account) { a.seen = before.seen }
 
-// modelLocked is a model of a pool.
+// modelLocked is a model of a pool. One more than a pool may have takes the place of that which was looked at longest ago.
 func (a *Account) modelLocked(pool int, model string) *counted {
+	var oldest *counted
+	known := 0
 	for _, c := range a.models {
-		if c.pool == pool && c.model == model {
+		switch {
+		case c.pool != pool:
+			continue
+		case c.model == model:
 			return c
+		case oldest == nil || c.looked.Before(oldest.looked):
+			oldest = c
 		}
+		known++
 	}
-	if len(a.models) == mostModels*len(a.Pools) {
-		a.models = nil // what they are is learned anew
+	if known == mostModels {
+		a.models = slices.DeleteFunc(a.models, func(c *counted) bool {
+			delete(c.off, oldest)
+			return c == oldest
+		})
 	}
 	c := &counted{pool: pool, model: model, off: map[*counted]*[limits.Kinds]int{}}
 	for _, o := range a.models {
@@ -165,6 +177,7 @@ func (a *Account) Look(now time.Time, pool int, m *Member, model string, left *R
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.modelLocked(pool, model)
+	c.looked = now
 	var own, all Told
 	for k := range left {
 		for i := range claims {

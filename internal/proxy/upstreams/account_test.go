@@ -304,6 +304,26 @@ func TestAccount_Bucket(t *testing.T) {
 	}
 }
 
+// What is known of pools and models outlives any number of names in one of the pools, as long as they are called in between.
+func TestAccount_ManyNames(t *testing.T) {
+	p := newPools([]int64{0, 0}, accountLimit, accountLimit)
+	p.offBy(0, 1, agreeing)
+	for i := range 10 * mostModels {
+		now := t0.Add(time.Duration(i) * time.Second)
+		if i%(mostModels/2) == 0 {
+			p.Look(now, 1, p.sets[1].Members[0], "m", &Remains{}, p.claims, 0, false)
+		}
+		p.Look(now, 1, p.sets[1].Members[0], fmt.Sprint(i), &Remains{}, p.claims, 0, false)
+	}
+	c := p.modelLocked(0, "m")
+	if by := p.offLocked(Tokens, 0, c)[1]; by != agreeing {
+		t.Errorf("they are apart by %d", by)
+	}
+	if len(p.seen.models) != 1+mostModels || len(c.off) != mostModels {
+		t.Errorf("%d models are known, beside %d", len(p.seen.models), len(c.off))
+	}
+}
+
 // Callers who make up names of models cost no more memory than so many.
 func TestAccount_ManyModels(t *testing.T) {
 	m := newModels(nil)
