@@ -221,6 +221,8 @@ func (a *Account) ownLocked(now time.Time, c *counted, k limits.Axis, claims []C
 // compareLocked compares a look at a limit with those of other models of pools whose use is known.
 func (a *Account) compareLocked(now time.Time, c *counted, k limits.Axis, l Left, way way, claims []Claim) {
 	one := look{l.minute(l.Limit), l.minute(l.Limit - l.Left), now}
+	before := c.last[k]
+	steady := before.limit == one.limit && now.Sub(before.at) < time.Minute
 	c.last[k] = one
 	c.way[k] = way
 	for _, o := range a.models {
@@ -233,11 +235,11 @@ func (a *Account) compareLocked(now time.Time, c *counted, k limits.Axis, l Left
 		}
 		most := one.limit/apartBy + max(0, l.minute(onTheWay))
 		least := one.used
-		differ := false
+		differ := steady && o.last[k].limit != one.limit && o.last[k].at.After(before.at) // else one limit may have moved
 		same := now.Sub(o.last[k].at) < sameTime
 		if same {
 			least = min(least, o.last[k].used)
-			differ = o.last[k].limit != one.limit || max(one.used, o.last[k].used)-least > most
+			differ = differ || max(one.used, o.last[k].used)-least > most
 		}
 		known := max(way, o.way[k])
 		own := l.minute(a.surelyLocked(now, c, k).counted(known, &l) + a.surelyLocked(now, o, k).counted(known, &l))

@@ -1,6 +1,7 @@
 package upstreams
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -259,6 +260,41 @@ func TestAccount_Models(t *testing.T) {
 		}
 		if got := m.leave(now)[0]; max(got-c.left, c.left-got) > 1 {
 			t.Errorf("%s: %d are left, want %d", name, got, c.left)
+		}
+	}
+}
+
+// Models of limits that differ are counted apart, though their calls come seconds apart: others at the smaller limit do not bind the pool to it. A limit
+// that has changed is no such sign.
+func TestAccount_LimitsDiffer(t *testing.T) {
+	const small, large = 30_000, 2_000_000
+	for name, c := range map[string]struct {
+		m, n, later int64 // later is that of both in the second half
+		apart       bool
+	}{
+		"two limits":   {large, small, 0, true},
+		"one is moved": {small, small, large, false},
+	} {
+		p := newPools([]int64{6000}, large)
+		up := p.sets[0].Members[0]
+		for i := range 20 {
+			now := t0.Add(time.Duration(i) * 3 * time.Second)
+			model, limit, took, used := "m", c.m, int64(550), int64(5500)
+			if i%2 == 1 {
+				model, limit, took, used = "n", c.n, 50, 20_500
+			}
+			if i >= 10 {
+				limit = cmp.Or(c.later, limit)
+			}
+			up.Report(now, Result{Outcome: Served, Told: Told{Tokens: limit}, Model: model, Began: now})
+			p.Look(now, 0, up, model, &Remains{Tokens: {Limit: limit, Left: limit - used, Window: time.Minute}}, p.claims, 0, false)
+			p.Took(now, now, 0, model, Told{Tokens: took})
+		}
+		if by := p.modelLocked(0, "m").off[p.modelLocked(0, "n")][Tokens]; by > 0 != c.apart {
+			t.Errorf("%s: they are apart by %d", name, by)
+		}
+		if got := p.leave(t0.Add(time.Minute))[0]; c.apart && got < 100_000 { // a twelfth of its use is of the small one
+			t.Errorf("%s: %d are left", name, got)
 		}
 	}
 }
