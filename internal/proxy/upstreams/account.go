@@ -161,13 +161,14 @@ func (a *Account) modelLocked(pool int, model string) *counted {
 func (a *Account) Took(now, began time.Time, pool int, model string, cost Told) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, c := range a.models {
-		for k := range c.took {
-			if c.pool == pool && c.model == model {
-				c.took[k].advance(now)
-				c.took[k].add(began, cost[k])
-			}
-		}
+	at := slices.IndexFunc(a.models, func(c *counted) bool { return c.pool == pool && c.model == model })
+	if at < 0 {
+		return
+	}
+	took := &a.models[at].took
+	for k := range took {
+		took[k].advance(now)
+		took[k].add(began, cost[k])
 	}
 }
 
@@ -266,8 +267,11 @@ func (a *Account) surelyLocked(now time.Time, c *counted, k limits.Axis) *ledger
 func (a *Account) offLocked(k limits.Axis, pool int, only *counted) []int {
 	off := make([]int, len(a.Pools))
 	for _, c := range a.models {
+		if c.pool != pool || only != nil && c != only {
+			continue
+		}
 		for o, by := range c.off {
-			if at := &off[o.pool]; c.pool == pool && (only == nil || c == only) && by[k] != 0 && (*at == 0 || by[k] < *at) {
+			if at := &off[o.pool]; by[k] != 0 && (*at == 0 || by[k] < *at) {
 				*at = by[k]
 			}
 		}
