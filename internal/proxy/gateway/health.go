@@ -156,7 +156,7 @@ func (c *call) noteTaken() {
 	if c.try.up == nil || !c.try.Sent.Load() || !c.Ending.Done {
 		return
 	}
-	if a, i := c.g.world.Load().accountOf(c.pool, c.try.up.Account); a != nil {
+	if a, i := c.g.world.Load().accountOf(c.pool, c.try.up.Account); a != nil && a.Several() { // else without locks
 		a.Took(time.Now(), c.Admitted, i, c.realModel(), c.Lease.Took(c.Ending.Last))
 	}
 }

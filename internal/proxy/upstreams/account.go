@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
@@ -21,9 +22,10 @@ type Account struct {
 
 // seen is what looks have shown of an account. It is kept from one Account to the next.
 type seen struct {
-	mu     sync.Mutex
-	own    [][limits.Kinds]ledger // guarded by mu, as below: of all models, by pool
-	models []*counted
+	several atomic.Bool // a pool has more than one of models
+	mu      sync.Mutex
+	own     [][limits.Kinds]ledger // guarded by mu, as below: of all models, by pool
+	models  []*counted
 }
 
 // counted is a model of a pool, which the provider may count by itself.
@@ -142,6 +144,9 @@ func (a *Account) modelLocked(pool int, model string) *counted {
 		}
 		known++
 	}
+	if known > 0 {
+		a.several.Store(true)
+	}
 	if known == mostModels {
 		a.models = slices.DeleteFunc(a.models, func(c *counted) bool {
 			delete(c.off, oldest)
@@ -156,6 +161,9 @@ func (a *Account) modelLocked(pool int, model string) *counted {
 	a.models = append(a.models, c)
 	return c
 }
+
+// Several reports whether looks have shown several models of a pool. Until then nobody asks what calls of one Took.
+func (a *Account) Several() bool { return a.several.Load() }
 
 // Took books what a call of a model took, which began at a time and has ended.
 func (a *Account) Took(now, began time.Time, pool int, model string, cost Told) {

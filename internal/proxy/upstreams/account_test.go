@@ -360,6 +360,20 @@ func TestAccount_ManyNames(t *testing.T) {
 	}
 }
 
+// What calls took of each model is of no use until a pool has several, not only its account.
+func TestAccount_Several(t *testing.T) {
+	p := newPools([]int64{0, 0}, accountLimit, accountLimit)
+	for _, c := range []struct {
+		pool  int
+		model string
+		want  bool
+	}{{0, "m", false}, {1, "n", false}, {1, "o", true}, {0, "m", true}} {
+		if p.modelLocked(c.pool, c.model); p.Several() != c.want {
+			t.Errorf("with %s of pool %d: several is %v", c.model, c.pool, !c.want)
+		}
+	}
+}
+
 // Callers who make up names of models cost no more memory than so many.
 func TestAccount_ManyModels(t *testing.T) {
 	m := newModels(nil)
