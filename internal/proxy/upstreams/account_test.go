@@ -184,13 +184,16 @@ func TestAccount_Unknown(t *testing.T) {
 	}
 }
 
-// What others leave of a pool's limits is the mean of what those tell that are counted with it, if its own calls do not.
+// What others leave of a pool's limits is the least of what those tell that are counted with it, if its own calls do not.
 func TestAccount_Room(t *testing.T) {
 	p := newPools([]int64{0, 0, 0}, accountLimit, accountLimit, accountLimit)
+	p.offBy(0, 1, -agreeing)
 	p.offBy(0, 2, -agreeing)
-	tell := Told{Tokens: accountLimit}
-	if got := p.shareLocked(0, Tokens, []Told{{}, tell, tell}, p.claims); got != accountLimit {
-		t.Errorf("it may use %d", got)
+	const least = accountLimit / 2
+	for _, rooms := range [][]Told{{{}, {Tokens: least}, {Tokens: accountLimit}}, {{}, {Tokens: accountLimit}, {Tokens: least}}} {
+		if got := p.shareLocked(0, Tokens, rooms, p.claims); got != least {
+			t.Errorf("of %v it may use %d", rooms, got)
+		}
 	}
 }
 
