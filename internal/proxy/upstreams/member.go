@@ -271,9 +271,9 @@ func (s *state) Due(now time.Time, model string) bool {
 	return known && (l.others == nil || now.Sub(l.looked) >= lookEvery)
 }
 
-// Look takes in what an answer says is left for a model, how much llmgov itself has used in the last minute of what the upstream counts there,
-// of which below 0 is unknown, and of all models of those who did. Late is how late it may be known what other gateways used of that. It reports
-// whether the limits that count may have changed.
+// Look takes in what an answer says is left for a model. Own is how much pools have used in the last minute of what the upstream counts with that model,
+// of which below 0 is unknown, and all how much the same pools have used of all their models. Late is how late it may be known what other gateways used.
+// It reports whether the limits that count may have changed.
 func (m *Member) Look(now time.Time, model string, left *Remains, own, all Told, late time.Duration, refused bool) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
