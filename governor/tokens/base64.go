@@ -24,7 +24,7 @@ func (m *Measurer) textOf(file Span, declared bool) (s Size, isText bool) {
 	}
 	s = SizeOf(m.scratch)
 	if len(digits) > fileSamples*sampleSize {
-		said := (len(digits) - bytes.Count(digits, escape)) / 4 * 3
+		said := digitsIn(digits) / 4 * 3
 		for k := range s {
 			s[k] = s[k] * int64(said) / int64(len(m.scratch))
 		}
@@ -54,15 +54,23 @@ func readable(text []byte) bool {
 	return strange <= len(text)/8
 }
 
-var escape = []byte{'\\'}
+const (
+	escape  = '\\' // may stand before a slash
+	padding = '='  // says nothing, and some decoders pass over it anywhere
+)
 
-// appendDecoded appends about what the base64 from an index to another says: from the next group of digits on. Slashes may have backslashes before them.
+// digitsIn is how many digits base64 has.
+func digitsIn(text []byte) int {
+	return len(text) - bytes.Count(text, []byte{escape}) - bytes.Count(text, []byte{padding})
+}
+
+// appendDecoded appends about what the base64 from an index to another says: from the next group of digits on.
 func appendDecoded(out, digits []byte, from, to int) []byte {
-	at := from - bytes.Count(digits[:from], escape)
+	at := digitsIn(digits[:from])
 	var room [fileSamples * sampleSize]byte
 	part := room[:0]
 	for _, b := range digits[from:to] {
-		if b == escape[0] {
+		if b == escape || b == padding {
 			continue
 		}
 		if at%4 == 0 || len(part) > 0 {
@@ -70,7 +78,6 @@ func appendDecoded(out, digits []byte, from, to int) []byte {
 		}
 		at++
 	}
-	part = bytes.TrimRight(part, "=")
 	n := len(out)
 	out = append(out, part...) // room for it
 	decoded, _ := base64.RawStdEncoding.Decode(out[n:], part)

@@ -154,6 +154,22 @@ func TestMeasure_FilesOfText(t *testing.T) {
 	}
 }
 
+// Some decoders pass over padding that nothing needs, wherever it stands.
+//
+// Seen to fail with: a decoder that ends at it; groups of digits that count it.
+func TestMeasure_FilesWithPaddingInside(t *testing.T) {
+	for _, said := range []string{strings.Repeat("zqxj ", 1200), strings.Repeat("zqxj ", 12_000)} {
+		digits := base64.StdEncoding.EncodeToString([]byte(said))
+		for _, padded := range []string{"QUFB=" + digits, digits[:2000] + "===" + digits[2000:]} {
+			m := Measure([]byte(`{"messages":[{"content":[{"type":"file","file":{"file_data":"data:;base64,` + padded + `"}}]}]}`))
+			want := Weigh([]byte(said))
+			if got := m.Text(); max(got-want, want-got) > 1000+want/20 {
+				t.Errorf("%.20s…: %d bytes of text weigh %d, want %d", padded, len(said), got, want)
+			}
+		}
+	}
+}
+
 // Of a body without files, every byte is weighed as text, once.
 func TestMeasure_IsWeighWithoutFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -240,6 +256,7 @@ var measured = []string{
 	`{"response":{"input":[{"output":[{"type":"document","source":{"type":"text","data":"QUFB","url":[{"url":"x"}]}}]}],"item":{"output":{"type":"image","result":"QUFB"}}}}`,
 	`{"input":[{"type":"input_file","file_data":"data:text\/plain;base64,QUFB/w=="},{"type":"document","source":{"type":"base64","media_type":"\u0054ext/csv","data":"JVBERi0xenF4\/w"}}]}`,
 	`{"input":[{"type":"input_file","file_data":"data:application/pdf;base64,JVBERi0xenF4ag=="},{"type":"file","file":{"file_data":"data:a;base64,AAECAwQF"}},{"type":"image_url","image_url":"data:text/a;base64,QUFB"}]}`,
+	`{"messages":[{"content":[{"type":"file","file":{"file_data":"data:;base64,QUFB=QUFBIHpxeGo="}}]}]}`,
 	`{"tools":[{"type":"function","type":"x"},{"type":7},[{"type":"x"}],"x"],"mcp_servers":[{}],"plugins":{},"web_search_options":{},"extra_body":{"prompt":{}}}`,
 	`{"Messages":[{"\u0063ontent":[{"TYPE":"Image","ſource":{"DATA":"QUFB"},"İmage_url":"x","image_url":["QUFB"]}]}]}`,
 	`{"messages":{"content":[]},"input":"data:image/png;base64,QUFB","item":[{"type":"image","file":"data:image/png;base64,QUFB\/"}]}`,
@@ -632,7 +649,7 @@ func (s *reread) closePart(p *readPart, kind Kind) {
 			size[Sound] += SoundOf(int64(len(raw)) / 4 * 3)
 		case Document:
 			_, digits, _ := strings.Cut(unescaped(raw), ";base64,")
-			said, _ := base64.RawStdEncoding.DecodeString(strings.TrimRight(cmp.Or(digits, unescaped(raw)), "="))
+			said, _ := base64.RawStdEncoding.DecodeString(strings.ReplaceAll(cmp.Or(digits, unescaped(raw)), "=", ""))
 			if len(said) == 0 || !p.text && (bytes.HasPrefix(said, []byte("%PDF")) || !mostlyText(said)) {
 				size[Document] += sizeAll(raw).Text()
 				continue
