@@ -170,6 +170,15 @@ func TestMeasure_FilesWithPaddingInside(t *testing.T) {
 	}
 }
 
+// What types of media are called is short.
+func TestMeasurer_ReadsNoLongTypeOfMedia(t *testing.T) {
+	var m Measurer
+	m.measure([]byte(`{"messages":[{"content":[{"type":"image","source":{"media_type":"\u0074ext/` + strings.Repeat("x", 100_000) + `"}}]}]}`))
+	if cap(m.scratch) > 1000 {
+		t.Errorf("%d bytes of it are unescaped", cap(m.scratch))
+	}
+}
+
 // Of a body without files, every byte is weighed as text, once.
 func TestMeasure_IsWeighWithoutFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -592,7 +601,8 @@ func (s *reread) fileMember(key []byte, first byte, p *readPart) {
 	case "type":
 		p.plain = string(plain(s.text())) == "text" || p.plain
 	case "media_type":
-		p.text = strings.HasPrefix(string(plain(s.text())), "text/") || p.text
+		media := s.text()
+		p.text = len(media) <= longestName && strings.HasPrefix(string(plain(media)), "text/") || p.text
 	default:
 		s.value(nowhere, nil)
 	}

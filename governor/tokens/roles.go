@@ -28,7 +28,7 @@ const (
 	roleMedia        // which type of media that is
 )
 
-// longestName bounds the keys and the types that mean something, with quotes and each letter written as an escape.
+// longestName bounds the keys, the types and the types of media that mean something, with quotes and each letter written as an escape.
 const longestName = len(`""`) + len("image_generation_call")*len(`\u0000`)
 
 // roleOf is the role of the member with a key at a place.
@@ -166,7 +166,7 @@ func (m *Measurer) text(is role, t jsonscan.Token) {
 	case roleSource:
 		p.plain = p.plain || t.End-t.Start <= longestName && string(m.plain(t)) == "text"
 	case roleMedia:
-		p.text = p.text || bytes.HasPrefix(m.plain(t), []byte("text/"))
+		p.text = p.text || t.End-t.Start <= longestName && bytes.HasPrefix(m.plain(t), []byte("text/"))
 	case roleFileID:
 		m.ids = append(m.ids, Span{Start: t.Start, End: t.End})
 	default:
