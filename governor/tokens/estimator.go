@@ -199,7 +199,7 @@ func (e *Estimator) Unreported(now time.Time, name string, s Size, text Sample) 
 	return max(1, said+e.beside(m, name, s))
 }
 
-// raise learns from such a prompt, and from a sample of its text.
+// raise learns from a prompt of a size of which nobody says how many tokens it had, and from a sample of its text.
 func (e *Estimator) raise(now time.Time, name string, s Size, text Sample) {
 	m := e.known(name)
 	sample := text.ratio()
