@@ -90,7 +90,7 @@ type part struct {
 	types int
 	tool  bool  // it says that the provider runs it
 	plain bool  // its file is text as it is, and not in base64
-	text  bool  // its file is declared as text
+	text  bool  // it says that its files are text
 	links int64 // addresses
 	// where its files and ids begin
 	files, ids int
@@ -99,7 +99,7 @@ type part struct {
 // Span is a string in the body, with its quotes.
 type Span struct {
 	Start, End int
-	Text       bool // it is a file of text, in base64
+	Text       bool // what it holds is a file of text, in base64
 }
 
 // Reset begins with another body.
@@ -201,11 +201,8 @@ func (m *Measurer) end() {
 		return
 	}
 	kind := p.kind
-	switch {
-	case p.types != 1 || p.plain:
+	if p.types != 1 || p.plain {
 		kind = Text
-	case p.text && kind != Text:
-		kind = Document
 	}
 	m.closePart(&p, kind)
 }
@@ -215,13 +212,18 @@ func (m *Measurer) closePart(p *part, kind Kind) {
 	size := &m.out.Size
 	for _, file := range m.files[p.files:] {
 		raw := m.body[file.Start:file.End]
-		switch kind {
+		declared := kind != Text && m.isDeclared(p, file)
+		of := kind
+		if declared {
+			of = Document
+		}
+		switch of {
 		case Image:
 			size[Image] += Pictures(1)
 		case Sound:
 			size[Sound] += SoundOf(int64(len(raw)) / 4 * 3)
 		case Document:
-			text, isText := m.textOf(file, p.text)
+			text, isText := m.textOf(file, declared)
 			file.Text = isText
 			*size = size.Plus(text)
 			if !isText {
@@ -234,7 +236,7 @@ func (m *Measurer) closePart(p *part, kind Kind) {
 		m.apart = append(m.apart, file)
 	}
 	m.files = m.files[:p.files]
-	if kind == Image {
+	if kind == Image && !p.text {
 		size[Image] += Pictures(p.links)
 	} else {
 		m.out.Unseen += p.links
@@ -244,6 +246,16 @@ func (m *Measurer) closePart(p *part, kind Kind) {
 		m.out.Files = append(m.out.Files, File{string(jsonscan.Unescape(nil, m.body[id.Start:id.End])), kind})
 	}
 	m.ids = m.ids[:p.ids]
+}
+
+// isDeclared reports whether a file is declared as text: by its data URL, or else by its part.
+func (m *Measurer) isDeclared(p *part, file Span) bool {
+	data := dataOf(m.body[file.Start+1 : file.End-1])
+	if data == nil {
+		return p.text
+	}
+	head := jsonscan.Token{Start: file.Start, End: file.End - len(data), Escaped: true} // with the first digit for a quote
+	return bytes.HasPrefix(m.plain(head), []byte("data:text/"))
 }
 
 // plain is a key or a type as any server may read it: without escapes, and in lower case.

@@ -170,6 +170,22 @@ func TestMeasure_FilesWithPaddingInside(t *testing.T) {
 	}
 }
 
+// What a part or another of its files says makes no picture text.
+//
+// Seen to fail with: files that are all text if one of their part is.
+func TestMeasure_PicturesDeclaredAsText(t *testing.T) {
+	picture := `"data:image/png;base64,` + strings.Repeat("QUFB", 50) + `"`
+	for _, part := range []string{
+		`{"type":"image_url","image_url":{"url":` + picture + `,"media_type":"text/x"}}`,
+		`{"type":"image_url","image_url":{"url":` + picture + `},"source":{"url":"data:text/a;base64,QUFB"}}`,
+	} {
+		m := Measure([]byte(`{"messages":[{"content":[` + part + `]}]}`))
+		if m.Size[Image] != Pictures(1) {
+			t.Errorf("%.60s…: pictures weigh %d", part, m.Size[Image])
+		}
+	}
+}
+
 // What types of media are called is short.
 func TestMeasurer_ReadsNoLongTypeOfMedia(t *testing.T) {
 	var m Measurer
@@ -266,6 +282,8 @@ var measured = []string{
 	`{"input":[{"type":"input_file","file_data":"data:text\/plain;base64,QUFB/w=="},{"type":"document","source":{"type":"base64","media_type":"\u0054ext/csv","data":"JVBERi0xenF4\/w"}}]}`,
 	`{"input":[{"type":"input_file","file_data":"data:application/pdf;base64,JVBERi0xenF4ag=="},{"type":"file","file":{"file_data":"data:a;base64,AAECAwQF"}},{"type":"image_url","image_url":"data:text/a;base64,QUFB"}]}`,
 	`{"messages":[{"content":[{"type":"file","file":{"file_data":"data:;base64,QUFB=QUFBIHpxeGo="}}]}]}`,
+	`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,QUFB","media_type":"text/x","data":"QUFBIHpxeGo"}}]}]}`,
+	`{"messages":[{"content":[{"type":"image","source":{"media_type":"text/x","url":"https://a"},"image_url":"data:text/a;base64,QUFB"}]}]}`,
 	`{"tools":[{"type":"function","type":"x"},{"type":7},[{"type":"x"}],"x"],"mcp_servers":[{}],"plugins":{},"web_search_options":{},"extra_body":{"prompt":{}}}`,
 	`{"Messages":[{"\u0063ontent":[{"TYPE":"Image","ſource":{"DATA":"QUFB"},"İmage_url":"x","image_url":["QUFB"]}]}]}`,
 	`{"messages":{"content":[]},"input":"data:image/png;base64,QUFB","item":[{"type":"image","file":"data:image/png;base64,QUFB\/"}]}`,
@@ -383,7 +401,7 @@ type readPart struct {
 	types int
 	tool  bool     // it says that the provider runs it
 	plain bool     // its file is text
-	text  bool     // its file is declared as text
+	text  bool     // it says that its files are text
 	files [][]byte // strings in base64, which are not weighed yet
 	links int64    // addresses
 	ids   []string
@@ -627,7 +645,6 @@ func (s *reread) file(key []byte, p *readPart) {
 		}
 	}
 	if encoded {
-		p.text = p.text || strings.HasPrefix(string(plain(raw)), "data:text/")
 		p.files = append(p.files, raw)
 	} else {
 		s.weigh(raw)
@@ -639,8 +656,6 @@ func (s *reread) close(in place, p *readPart) {
 	switch {
 	case in == inTool && (p.tool || p.types > 1): // of two types servers read different ones
 		s.out.Unseen++
-	case in == inItem && p.types == 1 && !p.plain && p.text && p.kind != Text:
-		s.closePart(p, Document)
 	case in == inItem && p.types == 1 && !p.plain:
 		s.closePart(p, p.kind)
 	case in == inItem:
@@ -652,7 +667,15 @@ func (s *reread) close(in place, p *readPart) {
 func (s *reread) closePart(p *readPart, kind Kind) {
 	size := &s.out.Size
 	for _, raw := range p.files {
-		switch kind {
+		declared := p.text
+		if dataOf(inside(raw)) != nil {
+			declared = strings.HasPrefix(string(plain(raw)), "data:text/")
+		}
+		of := kind
+		if declared && kind != Text {
+			of = Document
+		}
+		switch of {
 		case Image:
 			size[Image] += Pictures(1)
 		case Sound:
@@ -660,7 +683,7 @@ func (s *reread) closePart(p *readPart, kind Kind) {
 		case Document:
 			_, digits, _ := strings.Cut(unescaped(raw), ";base64,")
 			said, _ := base64.RawStdEncoding.DecodeString(strings.ReplaceAll(cmp.Or(digits, unescaped(raw)), "=", ""))
-			if len(said) == 0 || !p.text && (bytes.HasPrefix(said, []byte("%PDF")) || !mostlyText(said)) {
+			if len(said) == 0 || !declared && (bytes.HasPrefix(said, []byte("%PDF")) || !mostlyText(said)) {
 				size[Document] += sizeAll(raw).Text()
 				continue
 			}
@@ -669,7 +692,7 @@ func (s *reread) closePart(p *readPart, kind Kind) {
 			s.weigh(raw)
 		}
 	}
-	if kind == Image {
+	if kind == Image && !p.text {
 		size[Image] += Pictures(p.links)
 	} else {
 		s.out.Unseen += p.links

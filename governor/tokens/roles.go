@@ -181,8 +181,6 @@ func (m *Measurer) file(is role, p *part, t jsonscan.Token) {
 		text = dataOf(text)
 	}
 	if jsonscan.IsBase64(text) {
-		head := jsonscan.Token{Start: t.Start, End: t.End - len(text), Escaped: t.Escaped}
-		p.text = p.text || bytes.HasPrefix(m.plain(head), []byte("data:text/"))
 		m.files = append(m.files, Span{Start: t.Start, End: t.End})
 		m.weigh(t.Start)
 		m.at = t.End
