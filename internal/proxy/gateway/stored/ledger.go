@@ -26,8 +26,9 @@ type Ledger struct {
 
 	held  governor.Lease // of a batch that is being created
 	owed  string         // the response that is charged when it is done
-	begun objects.Key    // the response whose size is as held, until its usage is reported
-	noted int            // how many objects of the answer were recorded
+	begun objects.Key    // the response whose size is a guess, until its usage is reported
+	guess int64
+	noted int // how many objects of the answer were recorded
 }
 
 // ErrNotKept means that the owner of an object could not be recorded.
@@ -93,13 +94,21 @@ func (l *Ledger) Record(upstream string, list []Object, unstored bool) {
 		if o.Kind == objects.Response && size == 0 { // it has only begun, and may never report its usage
 			size = l.Call.Request.Input + l.Call.Request.Output
 			l.begun = key
+			l.guess = size
 		}
 		l.Store.OwnSoon(key, objects.Entry{Kind: o.Kind, Owner: l.Call.Tenant.Name, Size: size})
 	}
 }
 
 // Unreported records what is believed of a response that never reported its usage: it is the prompt of those that continue it.
+// Another call may have been told the usage meanwhile.
 func (l *Ledger) Unreported(u governor.Usage) {
+	if l.begun.ID == "" {
+		return
+	}
+	if e, _ := l.Store.Owner(l.begun); e.Size != l.guess {
+		return
+	}
 	held := l.Call.Request
 	l.Store.Resize(l.begun, max(held.Input, u.Input)+max(held.Output, u.Output))
 }
