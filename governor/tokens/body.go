@@ -99,7 +99,7 @@ type part struct {
 // Span is a string in the body, with its quotes.
 type Span struct {
 	Start, End int
-	Text       bool // what it holds is a file of text, in base64
+	Said       int64 // what the text weighs that it has in base64; 0 if it has none
 }
 
 // Reset begins with another body.
@@ -224,7 +224,7 @@ func (m *Measurer) closePart(p *part, kind Kind) {
 			size[Sound] += SoundOf(int64(len(raw)) / 4 * 3)
 		case Document:
 			text, isText := m.textOf(file, declared)
-			file.Text = isText
+			file.Said = text.Text()
 			*size = size.Plus(text)
 			if !isText {
 				size[Document] += Weigh(raw)

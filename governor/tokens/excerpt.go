@@ -29,7 +29,7 @@ func ExcerptOf(body []byte, files []Span) Excerpt {
 	at := 0
 	for _, file := range files {
 		texts = append(texts, written{body[at:file.Start], appendPart})
-		if file.Text {
+		if file.Said > 0 {
 			texts = append(texts, written{file.digits(body), appendCoded})
 		}
 		at = file.End

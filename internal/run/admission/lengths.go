@@ -36,7 +36,7 @@ func (s *scope) promptTokens(a *ask.Ask, counter PromptCounter) int64 {
 	}
 	prompts := &s.Estimates.Prompts
 	guess := p.Before + prompts.Estimate(a.Model, p.Size)
-	isText := p.Before == 0 && p.Size.IsText()
+	isText := p.Before == 0 && p.Size.IsText() && len(p.Apart) == 0
 	patience := time.Duration(0)
 	if s.isLarge(guess) {
 		patience = countingWait
@@ -78,9 +78,9 @@ func (s *scope) leastPrompt(a *ask.Ask, via uint64, counter PromptCounter) int64
 	if p.Tokens > 0 {
 		return p.Tokens
 	}
-	least := p.Own.Least()
+	least := p.Least()
 	most := s.Pool.mostInput(via)
-	if counter == nil || p.Body == nil || most == 0 || least > most || p.Own.Text()/tokens.Scale <= most/2 {
+	if counter == nil || p.Body == nil || len(p.Apart) > 0 || most == 0 || least > most || p.Own.Text()/tokens.Scale <= most/2 {
 		return least
 	}
 	return max(least, counter.AtLeast(s.Policy.Snapshot.RealModel(a.Model), p.Body))

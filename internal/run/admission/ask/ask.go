@@ -83,6 +83,15 @@ func (p *Prompt) FindFiles() {
 	}
 }
 
+// Least is how many tokens it has at the least, if its Tokens are not known: how long its files are is only guessed, also of those that say a text.
+func (p *Prompt) Least() int64 {
+	own := p.Own
+	for _, file := range p.Apart {
+		own[tokens.Text] -= file.Said
+	}
+	return max(0, own.Least())
+}
+
 // Answer is how long the answer to a call may become.
 type Answer struct {
 	Bound  int64  // tokens of each copy, as the call bounds them; 0 is unbounded, and so is more than mostBound

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -123,6 +124,32 @@ func TestPromptsThatAreTooLongAreCounted(t *testing.T) {
 			if tt.want == http.StatusRequestEntityTooLarge && !strings.Contains(string(text), "request_too_large") {
 				t.Errorf("%d words: %s", tt.words, text)
 			}
+		}
+	})
+}
+
+// Nobody counts a prompt with a file of text, and none is refused for how long its file is taken to be.
+//
+// Seen to fail with: files that are text like any other.
+func TestFilesOfTextAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prompts := &counter{says: 17, knows: true}
+		p := harness.Pool(3000, 0, 0)
+		p.Models = []string{"gpt-4o"}
+		s := harness.New(t, harness.World{Pool: p, Prompts: prompts, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}})
+		time.Sleep(time.Second) // releases what the short one takes
+		for _, tt := range []struct{ words, want int }{{10, http.StatusOK}, {40_000, http.StatusTooManyRequests}} {
+			file := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("zqxj ", tt.words)))
+			body := `{"model":"gpt-4o","max_tokens":5,"messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"data:text/plain;base64,` + file + `"}}]}]}`
+			rsp := testkit.Must(s.PostTo(t.Context(), "/chat/completions", "a", body))(t)
+			text, _ := io.ReadAll(rsp.Body)
+			rsp.Body.Close()
+			if rsp.StatusCode != tt.want {
+				t.Errorf("a file of %d words: status %d, want %d: %s", tt.words, rsp.StatusCode, tt.want, text)
+			}
+		}
+		if len(prompts.asked) > 0 {
+			t.Errorf("they are counted %d times", len(prompts.asked))
 		}
 	})
 }
