@@ -184,10 +184,11 @@ func oracleUsage(data []byte) (u Usage, reported, ok bool) {
 	}
 	if json.Unmarshal(doc["usage"], &object) == nil && object != nil {
 		return usageOracle(object)
-	} else if strings.Contains(s, `"usage"`) {
+	}
+	if strings.Contains(s, `"usage"`) {
 		return u, false, false // in a choice, perhaps
 	}
-	return u, reported, true
+	return u, false, true
 }
 
 func FuzzMeter(f *testing.F) {
