@@ -31,9 +31,10 @@ var eventBounds = eventKeys[len(eventKeys)-4:]
 
 // Event is an event of a client in a realtime session, and how it is to be edited.
 type Event struct {
-	Text []byte
-	Kind string
-	ID   string
+	Text   []byte
+	Kind   string
+	ID     string
+	Narrow bool // its session IsNarrow
 
 	object field // the session or response of the event
 	empty  bool  // that is {}
@@ -88,6 +89,7 @@ func (e *Event) readObject(name string, v gjson.Result) *Error {
 		return bad(name, "%s must be an object, not %s.", name, show(v))
 	}
 	counts := name == "session" && e.Kind == EventUpdate || name == "response" && e.Kind == EventCreate
+	e.Narrow = e.Narrow || name == "session" && IsNarrow(v)
 	if counts {
 		e.object = fieldAt(v)
 		e.empty = len(v.Map()) == 0

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/run/admission"
@@ -293,6 +295,16 @@ func (b *book) said(e *head.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.prompt.add(e)
+}
+
+// configured takes in the session as the upstream shows it.
+func (b *book) configured(session gjson.Result) {
+	if !head.IsNarrow(session) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.prompt.narrows()
 }
 
 // estimate is how many tokens a prompt has, as far as is known before it is counted.

@@ -132,6 +132,8 @@ func (u *upstreamSide) isAnswer(kind string, text []byte) bool {
 func (u *upstreamSide) meter(ctx context.Context, kind string, text []byte) *ask.Refusal {
 	get := func(path string) gjson.Result { return gjson.GetBytes(text, path) }
 	switch {
+	case strings.HasSuffix(kind, "session.created"), strings.HasSuffix(kind, "session.updated"): // of transcriptions, too
+		u.book.configured(get("session"))
 	case kind == "response.created":
 		u.rest.begin()
 		return u.book.begun(ctx, get("response.id").Str)
