@@ -55,7 +55,7 @@ func (s *Snapshot) Ask(tenant, model string) (*Tenant, *Pool, error) {
 // AskTenant finds whom a person asks about: the tenant or team of a name. The error is an [AskError].
 func (s *Snapshot) AskTenant(name string) (*Tenant, error) {
 	t, ok := s.TenantByName(name)
-	root, _, _ := strings.Cut(name, teamSep)
+	root := rootOf(name)
 	if at := slices.IndexFunc(s.aside, func(t RuntimeTenant) bool { return t.Tenant == root }); !ok && at >= 0 {
 		return nil, &AskError{ErrNoTenant, s.Unfit()[at]}
 	}

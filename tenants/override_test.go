@@ -289,7 +289,7 @@ func TestRuntimeTenants_SetAside(t *testing.T) {
 			}
 			weight := 2.0
 			for _, t2 := range slices.Concat(s.Tenants(), s.WithOverrides([]Override{{Tenant: "a", Weight: &weight}}).Tenants()) {
-				root, _, _ := strings.Cut(t2.Name, teamSep)
+				root := rootOf(t2.Name)
 				if aside := slices.ContainsFunc(s.Aside(), func(aside RuntimeTenant) bool { return aside.Tenant == root }); aside != (t2.Blocked != nil) {
 					t.Errorf("%s: what the files have as %s is blocked: %t", name, t2.Name, !aside)
 				}

@@ -146,8 +146,8 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 	for _, f := range files {
 		n += len(f.tenants)
 		partial = partial || f.unread
-		for _, p := range f.places {
-			if f.runtime {
+		if f.runtime {
+			for _, p := range f.places {
 				replaced[p.tenant] = true
 			}
 		}
@@ -179,7 +179,7 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 			t := &f.tenants[i]
 			order++
 			t.Order = order
-			if root, _, _ := strings.Cut(t.Name, teamSep); replaced[root] {
+			if root := rootOf(t.Name); replaced[root] {
 				at, there := stood[root]
 				switch {
 				case f.runtime && there:
@@ -213,33 +213,27 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 // once leaves tenants out of a sorted list that are defined again, with their teams, and tells r.
 func once(r *report, list []listed) []listed {
 	kept := list[:0]
-	var first listed // of the last tenant that is defined again
+	again := ""           // the last tenant that is defined again
+	var first *policyFile // where that is defined first
 	for _, t := range list {
-		root, _, team := strings.Cut(t.Name, teamSep)
+		root := rootOf(t.Name)
+		team := root != t.Name
 		switch n := len(kept); {
-		case team && root == first.root() && t.file != first.file:
+		case team && root == again && t.file != first:
 		case team || n == 0 || t.Name != kept[n-1].Name:
 			kept = append(kept, t)
 		default:
-			first = kept[n-1]
-			r.Add(t.file.at(t.Name), "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(t.Name), first.Source)
+			again = t.Name
+			first = kept[n-1].file
+			r.Add(t.file.at(t.Name), "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(t.Name), kept[n-1].Source)
 		}
 	}
 	return kept
 }
 
-// root is the tenant's name; "" if there is none.
-func (l listed) root() string {
-	if l.Tenant == nil {
-		return ""
-	}
-	return l.Name
-}
-
 // at is where one of the file's tenants, or a tenant of its team, is defined.
 func (f *policyFile) at(name string) place {
-	name, _, _ = strings.Cut(name, teamSep)
-	at, _ := placeOf(f.places, ofTenants+name)
+	at, _ := placeOf(f.places, ofTenants+rootOf(name))
 	return at
 }
 

@@ -48,7 +48,7 @@ type AdminRole struct {
 
 // Keys reports whether the role is about the keys of a tenant or team.
 func (r *AdminRole) Keys(tenant string) bool {
-	tenant, _, _ = strings.Cut(tenant, teamSep)
+	tenant = rootOf(tenant)
 	return r.Role == RoleAdmin || r.Role == RoleKeys && slices.ContainsFunc(r.Tenants, func(p string) bool { return glob.Match(p, tenant) })
 }
 

@@ -108,6 +108,12 @@ func HashKey(key string) KeyHash { return keyfile.HashKey(key) }
 // teamSep stands between the names that lead to a team: "acme/search".
 const teamSep = "/"
 
+// rootOf is the tenant of a name, which may be a team's.
+func rootOf(name string) string {
+	root, _, _ := strings.Cut(name, teamSep)
+	return root
+}
+
 // path is where files define t.
 func (t *Tenant) path() string {
 	if t.Parent < 0 {
