@@ -117,8 +117,8 @@ const leastComing = 256
 // coming is the rate to expect from now on if so much lacks. A tiny allowance, which a process gets that has just
 // joined or asked for nothing, does not last: there is more within a second or two of asking for
 // it. Neither does a missing one: when allowances come again, they are as large as before. A small allowance says
-// nothing while calls have not waited for a Window, because the usage that others had before leaves the minute by
-// then: what lacks is expected at the rate of the limit.
+// nothing while calls have not waited for a Window: what lacks is expected at the rate of the limit, because the usage
+// that others had before leaves the minute until then.
 func (p *pace) coming(lack int64) int64 {
 	if !p.granted {
 		return max(1, p.steady())

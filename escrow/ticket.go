@@ -82,7 +82,7 @@ func (p *Pool) tell(n int32, wait time.Duration) {
 	p.entries[n].due = p.now + int64(due/time.Microsecond)
 }
 
-// back is when a caller comes back that is told now to wait, in µs of the pool.
+// back is the time at which a caller comes back if it is told now to wait, in µs of the pool.
 func (p *Pool) back(wait time.Duration) int64 {
 	whole, _ := Told(wait)
 	return p.now + int64(whole/time.Microsecond)

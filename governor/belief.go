@@ -20,8 +20,8 @@ import (
 // belief is how far it is believed what a call took. The zero belief believes all.
 type belief struct {
 	by   string      // the tenant; "" is believed
-	most terms.Spend // what the books of others get, at most
-	each limits.Cost // the same, of their limits
+	most terms.Spend // the largest amounts that are booked in the budgets of others
+	each limits.Cost // the largest costs that are booked in their limits
 }
 
 // spend is the part of a spend that the books of others get.

@@ -16,7 +16,8 @@ func (a *account) periodName() string { return a.Name() + " " + strconv.FormatIn
 // ofMember is between the name of a period and that of a member whose share is meant. No tenant's name contains a space.
 const ofMember = " of "
 
-// demand is the demand on all of the budget in its present period, but for what calls wait for.
+// demand is the demand on all of the budget in its present period. The caller adds Waiting and Need, because only the owner of the budget
+// knows its line.
 func (a *account) demand(now time.Time) limits.Demand {
 	a.advance(now)
 	here := a.used(now)
@@ -35,7 +36,7 @@ func (a *account) demandOf(name string, here, limit int64) limits.Demand {
 	return limits.Demand{Axis: limits.Budget, Name: name, Ends: a.ends, Limit: limit * a.scale, Used: here * a.scale}
 }
 
-// allow puts in force what is granted of the budget in its present period.
+// allow puts the grant of the budget's present period in force, and those of members' shares. The grant of a period that is over does nothing.
 func (a *account) allow(now time.Time, list []Grant) {
 	a.advance(now)
 	if a.split != nil {
@@ -55,7 +56,7 @@ func (a *account) allow(now time.Time, list []Grant) {
 	a.heldElsewhere = a.units(grant.Held)
 }
 
-// allowMembers puts in force what is granted of members' shares.
+// allowMembers puts the grants of members' shares in force. A member whose calls do not come here has none, but its usage elsewhere counts.
 func (a *account) allowMembers(now time.Time, list []Grant) {
 	prefix := a.periodName() + ofMember
 	for i := range list {

@@ -49,11 +49,14 @@ type Demand struct {
 	Held int64
 	// Recent is the part of Used since demand was last passed on, of a pool's budget and of members' shares.
 	Recent int64
-	// Left is what is known to be left of a whole budget in all processes; 0 if no calls may come, and below it what is overspent.
+	// Left is the part of a whole budget that all processes are known to have left. It is 0 if no calls may come, and negative if more was
+	// used than there is.
 	Left int64
-	// Waiting is the cost of all calls in line, and of those that come back about now to places that are kept for them. Need is Used and the
-	// cost of the first of them, if it waits for a grant. Calls that ask before they go are left out.
-	Waiting, Need int64
+	// Waiting is the cost of all calls in line, and of those that come back about now to places that are kept for them. Calls that ask
+	// before they go are left out, because the store answers each of them.
+	Waiting int64
+	// Need is Used and the cost of the first call in line, if that waits for a grant.
+	Need int64
 	// Last is the cost of the last call, admitted or not.
 	Last int64
 }
