@@ -119,7 +119,10 @@ func (s *Side) demandTenants(d *Demand, r *escrow.Rule, kept map[escrow.NodeID]i
 		d.excuse(s.pool.Top(x.ID), beyond-unlent, int64(n.Later))
 	}
 	slices.SortStableFunc(tenants, func(a, b BoundDemand) int { return cmp.Compare(b.Used+b.Waiting, a.Used+a.Waiting) })
-	d.Bounds = append(append(d.Bounds, lent), tenants[:min(len(tenants), mostCapped)]...)
+	if lent.Limit > 0 {
+		d.Bounds = append(d.Bounds, lent)
+	}
+	d.Bounds = append(d.Bounds, tenants[:min(len(tenants), mostCapped)]...)
 }
 
 // of is what is granted of a bound; nothing if no grant says anything of it.
@@ -146,6 +149,9 @@ func (s *Side) bind(slots int64) {
 // slots here.
 func (s *Side) granted(r *escrow.Rule, slots int64) escrow.Bounds {
 	b := r.Bounds
+	if r.Of == escrow.Claimants && s.Granted() {
+		b.Each = map[escrow.NodeID]int64{}
+	}
 	var banded [escrow.LowestBand + 1]bool
 	for _, g := range s.grant.Bounds {
 		switch {
@@ -162,7 +168,6 @@ func (s *Side) granted(r *escrow.Rule, slots int64) escrow.Bounds {
 			b.Each[g.Tenant] = g.Slots
 		default:
 			b.Lent = g.Slots
-			b.Each = map[escrow.NodeID]int64{}
 		}
 	}
 	if b.Each != nil && len(b.Each) < mostCapped {

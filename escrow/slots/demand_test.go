@@ -197,3 +197,25 @@ func TestSide_Use(t *testing.T) {
 		t.Errorf("%v want more, %+v in all; want %v", e.Wanting, e.Wants, want)
 	}
 }
+
+// TestSide_NothingLent: a soft cap of half of the slots or more has nothing lent beside it. Where lent slots and those of the cap were divided
+// apart, a tenant could begin calls by the ones at one process, and by the others at the next, and had more than either together.
+func TestSide_NothingLent(t *testing.T) {
+	for softCap, bounds := range map[int64]int{250_000: 2, 499_999: 2, 500_000: 1, 700_000: 1} {
+		p := escrow.New(now, escrow.Config{Slots: 24, MaxQueue: 100, SoftCap: softCap})
+		leaf := p.Add(escrow.Root, escrow.Node{Weight: 1, Capped: true})
+		s := New(p, true)
+		s.Configure(Rules{Slots: 24})
+		s.Plant([]Node{{ID: leaf, Path: "a", Top: true, Leaf: true}})
+		mine := Bound{Rule: escrow.SoftCap, Tenant: leaf}
+		s.Allow(now, now.Add(time.Hour), &Grant{Slots: 9, Others: 8, Bounds: []BoundGrant{{Bound: mine, Slots: 4, Others: 8}}})
+		offer(p, leaf, 7)
+		d := s.Demand(now, 0)
+		if p.InFlight() != 4 {
+			t.Errorf("soft cap %d: %d calls run, of a part of 4", softCap, p.InFlight())
+		}
+		if len(d.Bounds) != bounds || d.Bounds[bounds-1].Bound != mine {
+			t.Errorf("soft cap %d: the demand has the bounds %+v, want %d", softCap, d.Bounds, bounds)
+		}
+	}
+}
