@@ -13,8 +13,8 @@ import (
 // Account is one at a provider, with the pools that have upstreams there. It is safe for concurrent use.
 //
 // A provider counts their models together, or each by itself, and does not say which: it shows in what is left. Until then a pool takes nothing of
-// what others use, and goes by the limits of their models if its own were not called yet. Pools of which models are counted together use together
-// what others leave, and those that wait give each other their parts.
+// what others use, and goes by the least of the limits of their models if its own were not called yet. Pools of which models are counted together
+// use together what others leave, and those that wait give each other their parts.
 type Account struct {
 	Pools []PoolAt
 	*seen
@@ -330,6 +330,7 @@ func (a *Account) shareLocked(pool int, k limits.Axis, rooms []Told, claims []Cl
 	}
 	off := a.offLocked(k, pool, nil)
 	room := rooms[pool][k]
+	called := room > 0
 	waits := func(i int) bool {
 		return i == pool || claims[i].Waits && claims[i].Used[k] >= 0 && off[i] < 0
 	}
@@ -340,7 +341,7 @@ func (a *Account) shareLocked(pool int, k limits.Axis, rooms []Told, claims []Cl
 		if i != pool && (c.Used[k] < 0 || off[i] > 0) { // what is not known looks like use by others
 			continue
 		}
-		if theirs := rooms[i][k]; room == 0 || theirs > 0 && off[i] < 0 {
+		if theirs := rooms[i][k]; theirs > 0 && (!called || off[i] < 0) {
 			room = min(cmp.Or(room, theirs), theirs)
 		}
 		free -= c.Used[k]

@@ -103,6 +103,35 @@ func TestAccount(t *testing.T) {
 	}
 }
 
+// A pool that nobody called yet goes by the least that others leave of the limits of any, in whatever order these come.
+func TestAccount_NotCalled(t *testing.T) {
+	left := func(foreign ...int64) int64 {
+		used := make([]int64, len(foreign)+1)
+		own := slices.Repeat([]int64{accountLimit}, len(used))
+		p := newPools(used, own...)
+		for i, others := range foreign {
+			p.foreign = others
+			for range agreeing {
+				p.answer(t0, i)
+			}
+			for j := range i {
+				p.offBy(j, i, agreeing)
+			}
+		}
+		return p.leave(t0)[len(foreign)]
+	}
+	for _, x := range [][]int64{{60_000, 180_000}, {60_000, 240_000, 120_000}} {
+		want := left(slices.Max(x))
+		if got := left(x...); got != want {
+			t.Errorf("beside pools at limits of which others use %d, %d are left, want %d", x, got, want)
+		}
+		slices.Reverse(x)
+		if got := left(x...); got != want {
+			t.Errorf("beside pools at limits of which others use %d, %d are left, want %d", x, got, want)
+		}
+	}
+}
+
 const unlimited = -1
 
 // Pools that a provider counts by themselves are found out by what is left, each may use all of its limit then, and what one uses hides nobody at the
