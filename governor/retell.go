@@ -57,16 +57,11 @@ func (g *Governor) retellCall(t *Told) {
 	case callNext:
 		c.next(now)
 	case callLet:
-		var given []Take
-		for i := range t.Takes {
-			given = append(given, c.takeOf(&t.Takes[i]))
-		}
-		c.let(now, given)
+		c.let(now, c.takesOf(t.Takes))
 	case callRefuse:
 		var lacks *Take
-		if len(t.Takes) > 0 {
-			take := c.takeOf(&t.Takes[0])
-			lacks = &take
+		if takes := c.takesOf(t.Takes); len(takes) > 0 {
+			lacks = &takes[0]
 		}
 		c.refuse(lacks, t.Wait)
 	default:

@@ -163,14 +163,22 @@ func (c *SharedCall) toldTake(t *Take) ToldTake {
 	return told
 }
 
-// takeOf is the take that toldTake told.
-func (c *SharedCall) takeOf(t *ToldTake) Take {
-	k := &c.holds.chain[t.Link]
-	take := Take{link: k, axis: t.Axis, Amount: t.Amount}
-	if t.Budget >= 0 {
-		take.budget = k.own.caps[t.Budget]
+// takesOf are the takes that toldTake told, those of limits that the call has.
+func (c *SharedCall) takesOf(list []ToldTake) (takes []Take) {
+	for i := range list {
+		t := &list[i]
+		if min(t.Link, int(t.Axis)) < 0 || t.Link >= len(c.holds.chain) || int(t.Axis) >= limits.Axes {
+			continue
+		}
+		take := Take{link: &c.holds.chain[t.Link], axis: t.Axis, Amount: t.Amount}
+		if caps := take.link.own.caps; t.Budget >= len(caps) {
+			continue
+		} else if t.Budget >= 0 {
+			take.budget = caps[t.Budget]
+		}
+		takes = append(takes, take)
 	}
-	return take
+	return takes
 }
 
 // told are the rates of a grant, as they hold whatever has changed since they were reported.
@@ -207,6 +215,9 @@ func (r *ToldRates) grant(t *timeline) (grant PoolGrant, paths map[escrow.NodeID
 // grantsOf are the grants that a log of an earlier version has of the pool's budgets.
 func (p *pool) grantsOf(now time.Time, list []ToldShare) (grants []Grant) {
 	for i := range list {
+		if at := list[i].Budget; at < 0 || at >= len(p.shares) {
+			continue
+		}
 		a := p.shares[list[i].Budget]
 		a.advance(now)
 		grant := list[i].Grant

@@ -17,6 +17,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
@@ -294,6 +295,25 @@ func TestCorpus_WithStore(t *testing.T) {
 	if met[string(decisions.Told)] < 100*len(names) || len(names) < 6 {
 		t.Errorf("in %d logs is %v", len(names), met)
 	}
+}
+
+// Grants of what the policy has not, as a damaged log may have them, are left out.
+func TestReplay_GrantsOfNothing(t *testing.T) {
+	takes := []governor.ToldTake{{Link: -1}, {Link: 99}, {Axis: limits.Axis(limits.Axes), Budget: -1}, {Axis: -1, Budget: -1}, {Budget: 99}}
+	shares := []governor.ToldShare{{Budget: -1}, {Budget: 99}}
+	run := unpacked(t, "testdata/fleets/0-0.jsonl.gz", map[string]int{})
+	changed := 0
+	for i := range run.changes {
+		if told := run.changes[i].Told; told != nil {
+			changed += len(told.Takes)
+			told.Takes = append(slices.Clone(takes), told.Takes...)
+			told.Shares = append(slices.Clone(shares), told.Shares...)
+		}
+	}
+	if changed == 0 {
+		t.Error("no call is let in by a budget")
+	}
+	sameAgain(t, "with grants of nothing", run)
 }
 
 // Logs with their grants are exact, whatever they come to as one gateway; and they are not if a grant is missing from one, or the grants of one are.
