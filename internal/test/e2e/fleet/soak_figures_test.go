@@ -125,8 +125,14 @@ func (f *soakFigures) resident(p *processtest.Process) float64 {
 	return n
 }
 
-// sizeOfKeys adds up what Redis says of each key.
-const sizeOfKeys = `local sum = 0 for _, key in ipairs(redis.call('KEYS', '*')) do sum = sum + redis.call('MEMORY', 'USAGE', key) end return sum`
+// sizeOfKeys adds up what Redis says of each key, but for what was spent: this has to grow with each tenant that spends something.
+const sizeOfKeys = `local sum = 0
+for _, key in ipairs(redis.call('KEYS', '*')) do
+	if not string.find(key, '^llmgov:spend:') then
+		sum = sum + redis.call('MEMORY', 'USAGE', key)
+	end
+end
+return sum`
 
 // askRedis runs a command. An error means that the store is away.
 func (f *soakFigures) askRedis(args ...string) (string, error) {
@@ -160,12 +166,12 @@ func (f figures) number(name string) float64 {
 	return x
 }
 
-// sizeOf is the size of a folder's files, but for the owners of objects: these have to grow with each response that
-// is stored, because a provider keeps it for a month. A file that is removed meanwhile has no size.
+// sizeOf is the size of a folder's files, but for the owners of objects and the books of what was spent. These have to grow, with each
+// response that is stored, because a provider keeps it for a month, and with each tenant. A file that is removed meanwhile has no size.
 func sizeOf(dir string) (size float64) {
 	files, _ := os.ReadDir(dir)
 	for _, file := range files {
-		if info, err := file.Info(); err == nil && file.Name() != "objects.db" {
+		if info, err := file.Info(); err == nil && file.Name() != "objects.db" && file.Name() != "books.db" {
 			size += float64(info.Size())
 		}
 	}
