@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -143,12 +144,15 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 		"usage.reasoning_tokens":    {Usage: client.Usage{Output: 9, Reasoning: -1}},
 		"usage.audio_input_tokens":  {Usage: client.Usage{Input: 9, AudioInput: 1_000_000_001}},
 		"usage.audio_output_tokens": {Usage: client.Usage{AudioOutput: -9}},
+		"usage.service_tier":        {Usage: client.Usage{Input: 9, Tier: "\xff"}}, // no Door to another process could tell it
 		"output_tokens":             {Produced: client.Produced{Tokens: -1}},
 		"deltas":                    {Produced: client.Produced{Deltas: math.MaxInt64}},
 		"outcome":                   {Outcome: 99},
 	} {
 		d := &door{}
-		err := doors.Open(d, doors.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
+		var log bytes.Buffer
+		opt := doors.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		err := doors.Open(d, opt).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 			l.Progress(5)
 			if end.Usage == (client.Usage{}) {
 				return took, l.End(end)
@@ -164,6 +168,9 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 		}
 		if !errors.Is(err, client.ErrUsage) || !strings.Contains(err.Error(), param) {
 			t.Errorf("%s: %v", param, err)
+		}
+		if !strings.Contains(log.String(), param) || !strings.Contains(log.String(), "tenant=acme") {
+			t.Errorf("%s: the log has %q", param, &log)
 		}
 		if r, _ := errors.AsType[*client.Refusal](end.Check()); r == nil || r.Param != param {
 			t.Errorf("%s: %v", param, end.Check())

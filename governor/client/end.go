@@ -68,8 +68,8 @@ func (e *End) wrong() (param, text string) {
 			return n.param, fmt.Sprintf("%s must be from 0 to %d, not %d", n.param, maxTokens, n.value)
 		}
 	}
-	if len(u.Tier) > maxTier {
-		return "usage.service_tier", fmt.Sprintf("usage.service_tier must not be longer than %d bytes", maxTier)
+	if wrong := wrongText(u.Tier, maxTier); wrong != "" {
+		return "usage.service_tier", "usage.service_tier " + wrong
 	}
 	return "", ""
 }

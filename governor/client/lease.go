@@ -117,7 +117,7 @@ func (l *Lease) progress(p Produced) {
 }
 
 // End ends the lease. The first End counts, and later ones do nothing. An End with a number that no call has, such as a usage less than
-// 0, ends it by estimate, and is an ErrUsage.
+// 0, ends it by estimate, which is logged, and is an ErrUsage.
 func (l *Lease) End(e End) error {
 	defer runtime.KeepAlive(l) // it is not forgotten while it ends
 	param, text := e.wrong()
@@ -135,10 +135,13 @@ func (l *Lease) End(e End) error {
 	if e.Outcome != AnsweredError || e.Status < 300 || e.Status > 599 {
 		e.Status = 0
 	}
-	if l.end(e, nil) && param != "" {
-		return fmt.Errorf("%w: %s", ErrUsage, text)
+	if !l.end(e, nil) || param == "" {
+		return nil
 	}
-	return nil
+	if l.client != nil { // because many callers have no use for the error
+		l.client.log.Warn("a lease ended by estimate: "+text, "id", l.Grant.ID, "tenant", l.Grant.Tenant, "pool", l.Grant.Pool)
+	}
+	return fmt.Errorf("%w: %s", ErrUsage, text)
 }
 
 // Close ends the lease as that of a call that its caller broke off, if it has not ended, and ends Context.

@@ -132,7 +132,7 @@ func (r *Request) Check() error {
 	return r.checkAmounts()
 }
 
-// wrongText says what no text of a request may be; "" if this one is none of that. A Door may send it in a protocol that has UTF-8 alone.
+// wrongText says what no text of a call may be; "" if this one is none of that. A Door may send it in a protocol that has UTF-8 alone.
 func wrongText(s string, most int) string {
 	switch {
 	case len(s) > most:

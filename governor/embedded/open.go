@@ -23,7 +23,7 @@ type Governor struct {
 
 // Options are optional.
 type Options struct {
-	// Log has reloads, forgotten leases, and trouble with the store and the disk. nil is slog.Default().
+	// Log has reloads, forgotten leases, usage that cannot be, and trouble with the store and the disk. nil is slog.Default().
 	Log *slog.Logger
 	// MaxHold is the longest time from a lease to its end. One that is older has expired: it is charged by estimate, and its context ends.
 	// 0 is no bound.

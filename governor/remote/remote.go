@@ -75,7 +75,7 @@ type Options struct {
 	// OnUngoverned, if set, is told of each call that goes ungoverned, and why. It may be called from several goroutines at once.
 	OnUngoverned func(req client.Request, why error)
 	// Log has when llmgov could not be reached any more, when it answered again, ends of calls of which it has not heard, forgotten leases,
-	// and a token that would go over a network in clear. nil is slog.Default().
+	// usage that cannot be, and a token that would go over a network in clear. nil is slog.Default().
 	Log *slog.Logger
 	// Connection has further options of the connection, such as interceptors.
 	Connection []grpc.DialOption

@@ -247,6 +247,9 @@ func TestDial_SameAsInside(t *testing.T) {
 		{"cannot be", func(context.Context, *client.Lease) (client.Usage, error) {
 			return client.Usage{Input: -5, Output: 5}, nil
 		}, 100},
+		{"cannot be told", func(context.Context, *client.Lease) (client.Usage, error) {
+			return client.Usage{Input: 50, Output: 5, Tier: "\xff"}, nil
+		}, 100},
 		{"cannot be, counted", func(_ context.Context, l *client.Lease) (client.Usage, error) {
 			l.Progress(-3)
 			l.Progress(7)

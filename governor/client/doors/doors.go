@@ -59,7 +59,7 @@ type Pinger interface {
 
 // Options are optional.
 type Options struct {
-	// Log has leases that were forgotten, or held for longer than MaxHold. nil is slog.Default().
+	// Log has leases that were forgotten, or held for longer than MaxHold, and usage that cannot be. nil is slog.Default().
 	Log *slog.Logger
 	// MaxHold is the longest time from a lease to its end. One that is older has expired: it is charged by estimate, and its context ends.
 	// 0 is no bound.
