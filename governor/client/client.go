@@ -20,7 +20,8 @@ type Client struct {
 	log        *slog.Logger
 	maxHold    time.Duration
 	ungoverned atomic.Int64
-	closed     atomic.Bool
+	closed     atomic.Bool // no call begins any more
+	over       atomic.Bool // a Shutdown has returned: nothing is waited for any more
 	lost       lost
 }
 
@@ -142,7 +143,7 @@ func (c *Client) ask(ctx context.Context, req Request) (held, error) {
 	return held, nil
 }
 
-// told is the error of a call that may not begin. Whoever goes by a refusal never comes back at once, or for nothing, whatever the Door says.
+// told is the error of a call that may not begin.
 func (c *Client) told(ctx context.Context, err error, id string) error {
 	r, ok := errors.AsType[*Refusal](err)
 	switch {
@@ -150,22 +151,19 @@ func (c *Client) told(ctx context.Context, err error, id string) error {
 		return err
 	case c.closed.Load():
 		return errClosed(id)
-	case r.Final == !r.Retryable() && (r.Final || r.RetryAfter > 0):
-		return err
 	}
-	clear := *r
-	clear.Final = !r.Retryable()
-	if !clear.Final {
-		clear.RetryAfter = cmp.Or(r.RetryAfter, time.Second)
-	}
-	return &clear
+	return r.clear(id)
 }
 
 // Shutdown refuses calls that come or wait, as ErrClosed, waits until all leases have ended, and frees what the Client has begun. When ctx
 // ends, it does not wait any longer: it ends the contexts of calls that still hold a lease, and returns ctx's error within a second or two.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.closed.Store(true)
+	if c.over.Load() {
+		return nil
+	}
 	err := c.door.Shutdown(ctx)
+	c.over.Store(true)
 	c.lost.stop()
 	return err
 }

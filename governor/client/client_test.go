@@ -255,14 +255,14 @@ func TestDo_Refused(t *testing.T) {
 	}
 }
 
-// The governor ends a call by its context, and the error says so.
+// The governor ends a call by its context, and the error says so, and when to come back.
 func TestDo_Interrupted(t *testing.T) {
 	d := &door{cut: &client.Refusal{Status: http.StatusServiceUnavailable, Code: "draining"}}
 	err := doors.Open(d, doors.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		<-l.Context().Done()
 		return client.Usage{Input: 9, Output: 3}, l.Context().Err()
 	})
-	if r, ok := errors.AsType[*client.Refusal](err); !ok || r.Code != "draining" {
+	if r, ok := errors.AsType[*client.Refusal](err); !ok || r.Code != "draining" || r.RetryAfter <= 0 {
 		t.Errorf("interrupted: %v", err)
 	}
 	if want := []client.End{{Outcome: client.Failed, Usage: client.Usage{Input: 9, Output: 3}, Reported: true}}; !cmp.Equal(d.ends, want) {

@@ -89,8 +89,11 @@ func (l *Lease) Interrupted() *Refusal {
 	if l.ctx == nil {
 		return nil
 	}
-	r, _ := context.Cause(l.ctx).(*Refusal)
-	return r
+	r, ok := context.Cause(l.ctx).(*Refusal)
+	if !ok {
+		return nil
+	}
+	return r.clear(l.Grant.ID)
 }
 
 // Progress says how many tokens of output there are so far. A few times a second is enough. It is charged if the call breaks off.

@@ -65,7 +65,7 @@ var (
 	ErrInvalid = errors.New("llmgov: the call is wrong")
 	// ErrUnavailable is a call about which no governor could be asked.
 	ErrUnavailable = errors.New("llmgov: the governor cannot be asked")
-	// ErrClosed is a call that came, or still waited, when its Client was closed.
+	// ErrClosed is a call that came, waited or ran when its Client was closed.
 	ErrClosed = errors.New("llmgov: the client is closed")
 )
 
@@ -107,6 +107,21 @@ func (r *Refusal) Retryable() bool {
 		return !r.Final
 	}
 	return r.Status >= 500 && !r.Final
+}
+
+// clear is the refusal of a call in words by which whoever goes by them never comes back at once, or for nothing, whatever a Door says.
+func (r *Refusal) clear(id string) *Refusal {
+	final := !r.Retryable()
+	if r.Final == final && (final || r.RetryAfter > 0) && r.ID == cmp.Or(r.ID, id) {
+		return r
+	}
+	clear := *r
+	clear.ID = cmp.Or(r.ID, id)
+	clear.Final = final
+	if !final {
+		clear.RetryAfter = cmp.Or(r.RetryAfter, time.Second)
+	}
+	return &clear
 }
 
 var (

@@ -55,9 +55,6 @@ func (d *door) start(ctx context.Context, opt Options) *Governor {
 	return &Governor{doors.Open(d, doors.Options{Log: opt.Log, MaxHold: opt.MaxHold}), d}
 }
 
-// errClosed is the cause with which Shutdown ends calls.
-var errClosed = errors.New("embedded: the client was closed")
-
 // Shutdown implements doors.Door.
 func (d *door) Shutdown(ctx context.Context) error {
 	d.in.Governor.Drain()
@@ -67,7 +64,7 @@ func (d *door) Shutdown(ctx context.Context) error {
 	if !d.outlast(running, ctx) {
 		late = ctx.Err()
 		for _, p := range d.in.Admission.Policy().Snapshot.Pools() {
-			d.in.Governor.Interrupt(p.Name, errClosed)
+			d.in.Governor.Interrupt(p.Name, doors.Closed)
 		}
 		soon, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

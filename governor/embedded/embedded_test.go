@@ -225,7 +225,7 @@ func TestShutdown(t *testing.T) {
 			if took := time.Since(begun); took > min(c.ends, c.patience)+time.Second {
 				t.Errorf("%+v: it took %s", c, took)
 			}
-			if _, ok := errors.AsType[*client.Refusal](context.Cause(over)); ok != c.late {
+			if errors.Is(context.Cause(over), client.ErrClosed) != c.late {
 				t.Errorf("%+v: the call was ended because of %v", c, context.Cause(over))
 			}
 			if err := <-waits; c.ends > 0 && !errors.Is(err, client.ErrClosed) {
@@ -237,6 +237,22 @@ func TestShutdown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A shutdown does not wait for leases that one before it has given up.
+func TestShutdown_Again(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		governed := inCode(t, policy())
+		left := testkit.Must(governed.Reserve(t.Context(), asked))(t)
+		testkit.OK(t, governed.Close())
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := governed.Shutdown(ctx); err != nil || time.Since(begun) > 0 {
+			t.Errorf("it took %s: %v", time.Since(begun), err)
+		}
+		left.Close()
+	})
 }
 
 // A policy in code needs no files and no upstreams, and can be changed.

@@ -198,11 +198,6 @@ var errAway = status.Error(codes.Unavailable, "there has been no connection for 
 // soon is how long calls that were cut off have to tell of their ends.
 const soon = time.Second
 
-// errClosed ends a call that waits, or holds a lease, when the Client is shut down.
-func errClosed(id string) *client.Refusal {
-	return &client.Refusal{ID: id, Status: http.StatusServiceUnavailable, Code: client.CodeClosed, Message: "The client was closed.", Final: true}
-}
-
 // Shutdown implements doors.Door. llmgov hears of all ends that come in time.
 func (d *door) Shutdown(ctx context.Context) error {
 	d.refuse()
@@ -212,7 +207,7 @@ func (d *door) Shutdown(ctx context.Context) error {
 		open := slices.Collect(maps.Keys(d.open))
 		d.mu.Unlock()
 		for _, h := range open {
-			h.interrupt(errClosed(h.grant.ID))
+			h.interrupt(doors.Closed)
 		}
 		last, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
@@ -250,7 +245,7 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (doors.Held, err
 		return nil, gone
 	}
 	if err != nil && d.waiting.Err() != nil {
-		return nil, errClosed(req.ID)
+		return nil, doors.Closed
 	}
 	away := err != nil && lost(err)
 	d.note(away, err)
@@ -270,7 +265,7 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (doors.Held, err
 	}}
 	if !d.opened(h) {
 		d.giveBack(h.id)
-		return nil, errClosed(req.ID)
+		return nil, doors.Closed
 	}
 	h.begin(answer.Ttl.AsDuration())
 	return h, nil

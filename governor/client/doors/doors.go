@@ -44,6 +44,9 @@ type Held = interface {
 	Show(h http.Header)
 }
 
+// Closed ends the calls that hold a lease when a Door is shut down.
+var Closed = &client.Refusal{Status: http.StatusServiceUnavailable, Code: client.CodeClosed, Message: "The client was closed.", Final: true}
+
 // Keyring is a Door that knows at once which keys there are. Servers ask it before they read a body, because strangers could send
 // any number of large ones.
 type Keyring interface {

@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
@@ -77,7 +78,12 @@ func (h *held) Grant() client.Grant { return h.grant }
 
 // EndBy implements doors.Held.
 func (h *held) EndBy(end context.CancelCauseFunc) {
-	h.early.EndBy(func(error) { end(h.door.refusal(h.grant.ID, h.early.CutOff())) })
+	h.early.EndBy(func(why error) {
+		if why != doors.Closed {
+			why = h.door.refusal(h.grant.ID, h.early.CutOff())
+		}
+		end(why)
+	})
 }
 
 // End implements doors.Held.
