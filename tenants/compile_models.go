@@ -79,7 +79,7 @@ func (c *compiler) ambiguous(all []listing) {
 // tenantList checks the tenants against the pools and against each other.
 func (c *compiler) tenantList() {
 	if len(c.tenants) == 0 && len(c.r.Problems) == 0 {
-		c.r.At("policies", "there is no tenant, so nobody could use the gateway; define one")
+		c.r.At("policies", "there is no tenant, so nobody could make a call; define one")
 	}
 	keys := 0
 	for i := range c.tenants {
