@@ -261,7 +261,7 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (doors.Held, err
 		return nil, refusal(answer.Refusal, answer.Headers)
 	}
 	h := &held{door: d, id: answer.ReservationId, headers: answer.Headers, grant: client.Grant{
-		ID: cmp.Or(req.ID, answer.ReservationId), Tenant: answer.Tenant, Pool: answer.Pool, Waited: answer.Waited.AsDuration(),
+		ID: cmp.Or(req.ID, answer.ReservationId), Tenant: answer.Tenant, Pool: answer.Pool, MaxOutput: answer.MaxOutputTokens, Waited: answer.Waited.AsDuration(),
 	}}
 	if !d.opened(h) {
 		d.giveBack(h.id)

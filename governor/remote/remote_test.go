@@ -243,6 +243,10 @@ func TestDial_SameAsInside(t *testing.T) {
 			l.Progress(7)
 			return client.Usage{}, broken
 		}, 67},
+		{"broken, its prompt known", func(_ context.Context, l *client.Lease) (client.Usage, error) {
+			l.ProgressDeltas(7)
+			return client.Usage{}, l.End(client.End{Outcome: client.Failed, Usage: client.Usage{Input: 50, CachedInput: 40}})
+		}, 57},
 		{"broken, unknown", func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
 		{"cannot be", func(context.Context, *client.Lease) (client.Usage, error) {
 			return client.Usage{Input: -5, Output: 5}, nil
@@ -310,14 +314,17 @@ func TestDial_SameAsInside(t *testing.T) {
 			h := http.Header{}
 			lease.Show(h)
 			lease.Close()
-			if g := lease.Grant; g.ID != "req-1" || g.Tenant != "acme" || g.Pool != "p" || h.Get("X-Ratelimit-Limit-Requests") != "1" || h.Get("X-Request-Id") != "req-1" {
+			if g := lease.Grant; g.ID != "req-1" || g.Tenant != "acme" || g.Pool != "p" || g.MaxOutput != 30 || h.Get("X-Ratelimit-Limit-Requests") != "1" || h.Get("X-Request-Id") != "req-1" {
 				t.Errorf("granted %+v, shown %v", g, h)
 			}
 			r := refused(governed.Do(t.Context(), asked, answer))
 			if r.ID != "req-1" || r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Kind != "requests" || r.RetryAfter <= 0 || r.Header.Get("Retry-After") == "" || r.Header.Get("X-Ratelimit-Remaining-Requests") != "0" || r.Header.Get("X-Request-Id") != "req-1" {
 				t.Errorf("refused %+v", r)
 			}
-		}, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })
+		}, func(_ *tenants.Pool, acme *tenants.Tenant) {
+			acme.RPM = 1
+			acme.MaxOutputTokens = 30
+		})
 	})
 	t.Run("too late", func(t *testing.T) {
 		both(t, func(t *testing.T, w *world, governed *client.Client) {

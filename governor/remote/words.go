@@ -37,8 +37,9 @@ func (d *door) ask(r *client.Request) *admissionv1.ReserveRequest {
 // commit is the end of a reservation in the words of the protocol.
 func commit(id string, e *client.End) *admissionv1.CommitRequest {
 	req := &admissionv1.CommitRequest{ReservationId: id, Outcome: outcomes[e.Outcome], OutputTokens: e.Produced.Tokens, Deltas: e.Produced.Deltas, Status: int32(e.Status)}
-	if e.Reported {
+	if e.Reported || e.Usage.Took() {
 		u := e.Usage
+		req.Partial = !e.Reported
 		req.Usage = &admissionv1.Usage{
 			InputTokens: u.Input, CachedInputTokens: u.CachedInput, OutputTokens: u.Output, ReasoningTokens: u.Reasoning,
 			AudioInputTokens: u.AudioInput, AudioOutputTokens: u.AudioOutput, ImageInputTokens: u.ImageInput, ImageOutputTokens: u.ImageOutput,

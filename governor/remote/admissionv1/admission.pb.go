@@ -415,9 +415,11 @@ type ReserveResponse struct {
 	Tenant string `protobuf:"bytes,5,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Pool   string `protobuf:"bytes,6,opt,name=pool,proto3" json:"pool,omitempty"`
 	// How long the call waited.
-	Waited        *durationpb.Duration `protobuf:"bytes,7,opt,name=waited,proto3" json:"waited,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Waited *durationpb.Duration `protobuf:"bytes,7,opt,name=waited,proto3" json:"waited,omitempty"`
+	// How many tokens the tenant's policy lets the answer have: bound the call by it. 0 is as many as the call asks for.
+	MaxOutputTokens int64 `protobuf:"varint,8,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ReserveResponse) Reset() {
@@ -497,6 +499,13 @@ func (x *ReserveResponse) GetWaited() *durationpb.Duration {
 		return x.Waited
 	}
 	return nil
+}
+
+func (x *ReserveResponse) GetMaxOutputTokens() int64 {
+	if x != nil {
+		return x.MaxOutputTokens
+	}
+	return 0
 }
 
 // Refusal says why a call may not be made, or go on.
@@ -734,7 +743,9 @@ type CommitRequest struct {
 	Deltas       int64 `protobuf:"varint,5,opt,name=deltas,proto3" json:"deltas,omitempty"`
 	// The status of HTTP, 300 to 599, with which the model server answered an error. Limits of per_tenant go by it, and adaptive ones unless it is told with the key of a
 	// tenant.
-	Status        int32 `protobuf:"varint,6,opt,name=status,proto3" json:"status,omitempty"`
+	Status int32 `protobuf:"varint,6,opt,name=status,proto3" json:"status,omitempty"`
+	// The usage is not all that it took: of an answer that broke off, say, of which only the prompt was told. The output is estimated, as without a usage.
+	Partial       bool `protobuf:"varint,7,opt,name=partial,proto3" json:"partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -809,6 +820,13 @@ func (x *CommitRequest) GetStatus() int32 {
 		return x.Status
 	}
 	return 0
+}
+
+func (x *CommitRequest) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
 }
 
 // Usage is what a call took. Cached, audio and image input are parts of the input, reasoning, audio and image output of the
@@ -1139,7 +1157,7 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x12\n" +
 	"\x04once\x18\x03 \x01(\bR\x04once\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\x06R\x06digest\"\x85\x03\n" +
+	"\x06digest\x18\x04 \x01(\x06R\x06digest\"\xb1\x03\n" +
 	"\x0fReserveResponse\x12%\n" +
 	"\x0ereservation_id\x18\x01 \x01(\tR\rreservationId\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x126\n" +
@@ -1147,7 +1165,8 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\aheaders\x18\x04 \x03(\v21.llmgov.admission.v1.ReserveResponse.HeadersEntryR\aheaders\x12\x16\n" +
 	"\x06tenant\x18\x05 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04pool\x18\x06 \x01(\tR\x04pool\x121\n" +
-	"\x06waited\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06waited\x1a:\n" +
+	"\x06waited\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06waited\x12*\n" +
+	"\x11max_output_tokens\x18\b \x01(\x03R\x0fmaxOutputTokens\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xea\x01\n" +
@@ -1168,14 +1187,15 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\x06deltas\x18\x03 \x01(\x03R\x06deltas\"\x7f\n" +
 	"\x10ProgressResponse\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12>\n" +
-	"\vinterrupted\x18\x02 \x01(\v2\x1c.llmgov.admission.v1.RefusalR\vinterrupted\"\xf5\x01\n" +
+	"\vinterrupted\x18\x02 \x01(\v2\x1c.llmgov.admission.v1.RefusalR\vinterrupted\"\x8f\x02\n" +
 	"\rCommitRequest\x12%\n" +
 	"\x0ereservation_id\x18\x01 \x01(\tR\rreservationId\x126\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x1c.llmgov.admission.v1.OutcomeR\aoutcome\x120\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.llmgov.admission.v1.UsageR\x05usage\x12#\n" +
 	"\routput_tokens\x18\x04 \x01(\x03R\foutputTokens\x12\x16\n" +
 	"\x06deltas\x18\x05 \x01(\x03R\x06deltas\x12\x16\n" +
-	"\x06status\x18\x06 \x01(\x05R\x06status\"\xd7\x04\n" +
+	"\x06status\x18\x06 \x01(\x05R\x06status\x12\x18\n" +
+	"\apartial\x18\a \x01(\bR\apartial\"\xd7\x04\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12.\n" +
 	"\x13cached_input_tokens\x18\x02 \x01(\x03R\x11cachedInputTokens\x12#\n" +

@@ -39,7 +39,7 @@ func (s *grpcSide) Reserve(ctx context.Context, req *admissionv1.ReserveRequest)
 	}
 	of := g.Lease.Grant
 	return &admissionv1.ReserveResponse{
-		ReservationId: g.ID, Ttl: durationpb.New(g.TTL), Headers: standing(g), Tenant: of.Tenant, Pool: of.Pool, Waited: durationpb.New(of.Waited),
+		ReservationId: g.ID, Ttl: durationpb.New(g.TTL), Headers: standing(g), Tenant: of.Tenant, Pool: of.Pool, Waited: durationpb.New(of.Waited), MaxOutputTokens: of.MaxOutput,
 	}, nil
 }
 
@@ -65,7 +65,7 @@ func (s *grpcSide) Commit(ctx context.Context, req *admissionv1.CommitRequest) (
 	end := client.End{Outcome: outcome, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
 	end.Status = believed(admissionserver.CallerOf(ctx), int(req.Status))
 	if u := req.Usage; u != nil {
-		end.Reported = true
+		end.Reported = !req.Partial
 		end.Usage = client.Usage{
 			Input: u.InputTokens, CachedInput: u.CachedInputTokens, Output: u.OutputTokens, Reasoning: u.ReasoningTokens,
 			AudioInput: u.AudioInputTokens, AudioOutput: u.AudioOutputTokens, ImageInput: u.ImageInputTokens, ImageOutput: u.ImageOutputTokens,

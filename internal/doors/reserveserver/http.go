@@ -55,7 +55,7 @@ func (s *httpSide) reserve(r *http.Request, body []byte) (any, error) {
 	}
 	of := g.Lease.Grant
 	return reserveAnswer{
-		ReservationID: g.ID, TTL: g.TTL.Seconds(), Headers: standing(g), Tenant: of.Tenant, Pool: of.Pool, Waited: of.Waited.Seconds(),
+		ReservationID: g.ID, TTL: g.TTL.Seconds(), Headers: standing(g), Tenant: of.Tenant, Pool: of.Pool, Waited: of.Waited.Seconds(), MaxOutput: of.MaxOutput,
 	}, nil
 }
 
@@ -99,7 +99,7 @@ func endOf(body []byte) (client.End, error) {
 	}
 	end := client.End{Outcome: outcome, Status: req.Status, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
 	if u := req.Usage; u != nil {
-		end.Reported = true
+		end.Reported = !req.Partial
 		end.Usage = client.Usage(*u)
 	}
 	return end, nil

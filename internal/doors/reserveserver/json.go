@@ -49,6 +49,7 @@ type reserveAnswer struct {
 	Tenant        string            `json:"tenant" required:"true"`
 	Pool          string            `json:"pool" required:"true"`
 	Waited        float64           `json:"waited_seconds" required:"true"`
+	MaxOutput     int64             `json:"max_output_tokens,omitempty" description:"How many tokens the tenant's policy lets the answer have: bound the call by it. Left out, as many as the call asks for."`
 }
 
 // progressRequest is the body of POST …/progress.
@@ -74,6 +75,7 @@ type commitRequest struct {
 	Outcome string     `json:"outcome,omitempty" enum:"completed,answered_error,failed,cancelled" description:"completed by default; failed is an answer that the model server broke off, cancelled one that its caller did."`
 	Status  int        `json:"status,omitempty" minimum:"300" maximum:"599" description:"With answered_error, the status of HTTP with which the model server answered. Limits of per_tenant go by it, and adaptive ones unless it is told with the key of a tenant."`
 	Usage   *usageJSON `json:"usage,omitempty" description:"What the model server has reported; left out, it is estimated."`
+	Partial bool       `json:"partial,omitempty" description:"The usage is not all that it took: of an answer that broke off, say, of which only the prompt was told. The output is estimated, as without a usage."`
 	progressRequest
 }
 

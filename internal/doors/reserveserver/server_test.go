@@ -103,11 +103,11 @@ func (l *listener) used() int64 {
 
 // The four calls, over HTTP.
 func TestHTTP(t *testing.T) {
-	l := serve(t, nil)
+	l := serve(t, func(_ *tenants.Pool, tn *tenants.Tenant) { tn.MaxOutputTokens = 40 })
 	code, _, said := l.post(t, token, "/v1/reservations", `{"tenant": "acme", "model": "m", "input_tokens": 60, "max_output_tokens": 40, "request_id": "req-1", "ttl_seconds": 30}`)
 	id, _ := said["reservation_id"].(string)
 	headers, _ := said["headers"].(map[string]any)
-	if code != http.StatusOK || id == "" || said["ttl_seconds"] != 30. || said["tenant"] != "acme" || said["pool"] != "p" {
+	if code != http.StatusOK || id == "" || said["ttl_seconds"] != 30. || said["tenant"] != "acme" || said["pool"] != "p" || said["max_output_tokens"] != 40. {
 		t.Fatalf("reserve: %d %v", code, said)
 	}
 	if headers["x-ratelimit-limit-tokens"] == "" || headers["x-request-id"] != "req-1" || l.used() != 100 {
@@ -129,6 +129,12 @@ func TestHTTP(t *testing.T) {
 	}
 	if code, _, said := l.post(t, "sk-acme", "/v1/reservations/"+id+"/cancel", ""); code != http.StatusOK || said["reservation_released"] != true || l.used() != 55 {
 		t.Errorf("cancel: %d %v, %d tokens used", code, said, l.used())
+	}
+	_, _, said = l.post(t, token, "/v1/reservations", `{"tenant": "acme", "model": "m", "input_tokens": 60, "max_output_tokens": 40}`)
+	id, _ = said["reservation_id"].(string)
+	code, _, said = l.post(t, token, "/v1/reservations/"+id+"/commit", `{"outcome": "failed", "deltas": 5, "partial": true, "usage": {"input_tokens": 50, "output_tokens": 0}}`)
+	if code != http.StatusOK || l.used() != 55+50+5 {
+		t.Errorf("commit of a part: %d %v, %d tokens used", code, said, l.used())
 	}
 }
 
