@@ -16,8 +16,9 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// meter lets the body of an answer end the lease, when it has been read to its end or is closed.
-func meter(c *call, l *client.Lease, resp *http.Response) {
+// meter is an answer whose body ends the lease, when it has been read to its end or is closed. It is another http.Response, because bodies of
+// net/http reach their own, for its trailers: by that the lease would reach what the caller has, which could never be found forgotten.
+func meter(c *call, l *client.Lease, resp *http.Response) *http.Response {
 	m := &metered{lease: l}
 	if resp.Body == nil { // of a stand-in; net/http has one in any case
 		resp.Body = http.NoBody
@@ -38,17 +39,26 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 		m.body = streaming.NewWhole(resp.Body, streaming.WholeOptions{Text: c.route.Sounds, End: m.end})
 	}
 	m.left = context.AfterFunc(l.Context(), func() { _ = m.shut() }) // a caller that is gone reads no more, and may never close
-	b := &body{m}
+	out := *resp
+	b := &body{of: m, answer: &out, from: resp}
 	client.HeldBy(l, b)
-	resp.Body = b
+	out.Body = b
+	return &out
 }
 
 // body is what the caller has of a metered one. If it is forgotten, so is the lease.
-type body struct{ of *metered }
+type body struct {
+	of           *metered
+	answer, from *http.Response
+}
 
 func (b *body) Read(p []byte) (int, error) {
 	defer runtime.KeepAlive(b)
-	return b.of.Read(p)
+	n, err := b.of.Read(p)
+	if err == io.EOF {
+		b.answer.Trailer = b.from.Trailer
+	}
+	return n, err
 }
 
 func (b *body) Close() error {

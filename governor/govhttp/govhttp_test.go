@@ -741,7 +741,8 @@ func TestTransport_ForgottenBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := new(closes)
 		stream := func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+			body.of = &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
+			return body.of, nil
 		}
 		governed := doors.Open(&renewals{}, doors.Options{Log: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -770,11 +771,30 @@ func TestTransport_ForgottenBody(t *testing.T) {
 	})
 }
 
-// closes is the body of an answer, and notes that it was closed.
-type closes struct{ atomic.Bool }
+// closes is the body of an answer, which it reaches as those of net/http do, and notes that it was closed.
+type closes struct {
+	atomic.Bool
+	of *http.Response
+}
 
 func (*closes) Read([]byte) (int, error) { return 0, nil }
 func (c *closes) Close() error           { c.Store(true); return nil }
+
+// The trailers of an answer are there when it has been read.
+func TestTransport_Trailers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{}`)
+		_ = http.NewResponseController(w).Flush()
+		w.Header().Set(http.TrailerPrefix+"Took", "1s")
+	}))
+	defer server.Close()
+	governed := &http.Client{Transport: govhttp.Transport(doors.Open(&renewals{}, doors.Options{}), nil, govhttp.Options{})}
+	resp := testkit.Must(governed.Post(server.URL+"/v1/chat/completions", "application/json", strings.NewReader(streamed)))(t)
+	testkit.Must(io.ReadAll(resp.Body))(t)
+	if resp.Trailer.Get("Took") != "1s" {
+		t.Errorf("it has the trailers %v", resp.Trailer)
+	}
+}
 
 // Requests of other routes pass, or fail, as Options.Unknown says.
 func TestUnknown(t *testing.T) {

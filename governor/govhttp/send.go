@@ -71,8 +71,7 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 	if g.serves {
 		lease.Show(resp.Header)
 	}
-	meter(c, lease, resp)
-	return resp, nil
+	return meter(c, lease, resp), nil
 }
 
 // exchange sends a call, and once more without what its server refuses of what was added to it. Nothing was produced before that.
