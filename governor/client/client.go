@@ -56,7 +56,7 @@ func (c *Client) Ping(ctx context.Context) error {
 		return errClosed("")
 	}
 	if p, ok := c.door.(interface{ Ping(context.Context) error }); ok {
-		return p.Ping(ctx)
+		return c.told(ctx, p.Ping(ctx), "")
 	}
 	return ctx.Err()
 }
@@ -143,7 +143,7 @@ func (c *Client) ask(ctx context.Context, req Request) (held, error) {
 	return held, nil
 }
 
-// told is the error of a call that may not begin.
+// told is the error of a call that may not begin, or of a ping.
 func (c *Client) told(ctx context.Context, err error, id string) error {
 	r, ok := errors.AsType[*Refusal](err)
 	switch {

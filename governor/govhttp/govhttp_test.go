@@ -336,8 +336,8 @@ func TestTransport_BadInput(t *testing.T) {
 		"empty":       {``, http.StatusBadRequest},
 	} {
 		_, _, err := s.read(c, "/v1/chat/completions", want.body)
-		if r := refused(err); r == nil || r.Status != want.status || r.Message == "" {
-			t.Errorf("%s: %v", name, err)
+		if r := refused(err); r == nil || r.Status != want.status || r.Message == "" || !r.Final {
+			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	nobody := s.http(govhttp.Options{Caller: govhttp.FromContext})

@@ -124,7 +124,7 @@ func (g *governed) refused(c *call, err error) (*http.Response, error) {
 	return answerOf(c, f), nil
 }
 
-// refusal is a refusal as callers of this package see it.
+// refusal is that of a request which is wrong by itself, as callers of this package see it.
 func refusal(id string, f *ask.Refusal) *client.Refusal {
-	return &client.Refusal{ID: id, Status: f.Status, Code: client.Code(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final}
+	return &client.Refusal{ID: id, Status: f.Status, Code: client.Code(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message, Final: true}
 }

@@ -912,7 +912,7 @@ func TestDial_WrongToken(t *testing.T) {
 		if r := refused(governed.Do(t.Context(), asked, answer)); r.Status != http.StatusUnauthorized {
 			t.Errorf("%+v", r)
 		}
-		if r := refused(governed.Ping(t.Context())); r.Status != http.StatusUnauthorized {
+		if r := refused(governed.Ping(t.Context())); r.Status != http.StatusUnauthorized || !r.Final {
 			t.Errorf("a ping: %+v", r)
 		}
 		_ = governed.Close()
