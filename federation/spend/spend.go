@@ -5,7 +5,9 @@
 //
 // Rows are sums, and never deltas: whoever is told of one may be told again, and keeps the larger. So no retry counts twice.
 //
-// Experimental: what is exported here may change with any release.
+// # Stability
+//
+// Experimental: any release may change it.
 package spend
 
 import (

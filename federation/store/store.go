@@ -4,7 +4,9 @@
 //	import _ "github.com/llmgov/llmgov/federation/redis"    // redis, rediss, redis+sentinel, rediss+sentinel
 //	import _ "github.com/llmgov/llmgov/federation/postgres" // postgres, postgresql
 //
-// Experimental: what is exported here may change with any release.
+// # Stability
+//
+// Experimental: any release may change it.
 package store
 
 import (

@@ -1,5 +1,9 @@
 // Package terms has the values of which policies are made: limits, pools, tenants and budgets, with their bounds. Policies are read into
 // them, and the governor goes by them, so each is declared once.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package terms
 
 import (

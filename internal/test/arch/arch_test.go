@@ -304,6 +304,23 @@ func TestEveryRoomExplainsItself(t *testing.T) {
 	}
 }
 
+// Every package that programs can import says whether they may rely on it.
+func TestEveryDoorSaysHowStableItIs(t *testing.T) {
+	for _, p := range list(t) {
+		if len(p.GoFiles) == 0 || strings.Contains(p.ImportPath+"/", "/internal/") || strings.Contains(p.ImportPath+"/", "/cmd/") {
+			continue
+		}
+		said := 0
+		for _, file := range p.GoFiles {
+			text := string(testkit.Must(os.ReadFile(filepath.Join(p.Dir, file)))(t))
+			said += strings.Count(text, "\n// # Stability\n")
+		}
+		if said != 1 {
+			t.Errorf("%s has %d sections of its stability in its package comment, want one", p.ImportPath, said)
+		}
+	}
+}
+
 func allowed(r rule, path string) bool {
 	inModule, own := strings.CutPrefix(path, module+"/")
 	if own {
@@ -323,6 +340,7 @@ func allowed(r rule, path string) bool {
 
 type pkg struct {
 	ImportPath string
+	Dir        string
 	Doc        string
 	GoFiles    []string
 	Imports    []string
@@ -351,7 +369,7 @@ func linkable(t *testing.T) []pkg {
 }
 
 var goList = sync.OnceValues(func() (all []pkg, err error) {
-	args := []string{"list", "-deps", "-json=ImportPath,Doc,GoFiles,Imports,Standard", module + "/..."}
+	args := []string{"list", "-deps", "-json=ImportPath,Dir,Doc,GoFiles,Imports,Standard", module + "/..."}
 	for _, l := range linked {
 		args = append(args, module+"/"+l.program)
 	}
