@@ -51,3 +51,35 @@ func ExamplePool() {
 	// acme: 16
 	// zeta: 8
 }
+
+// A machine that runs one job at a time is shared by how long jobs have it: a pool of slots alone needs no costs. Acme has twice the weight.
+func ExamplePool_slots() {
+	now := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
+	pool := escrow.New(now, escrow.Config{Slots: 1, MaxQueue: 100})
+	acme := pool.Add(escrow.Root, escrow.Node{Weight: 2})
+	zeta := pool.Add(escrow.Root, escrow.Node{Weight: 1})
+
+	jobs := make(map[escrow.Handle]escrow.NodeID)
+	var running []escrow.Handle
+	for range 9 {
+		for _, leaf := range []escrow.NodeID{acme, zeta} {
+			job, answer := pool.Offer(now, escrow.Call{Leaf: leaf, MaxWait: time.Hour})
+			jobs[job] = leaf
+			if answer.Verdict == escrow.Admitted {
+				running = append(running, job)
+			}
+		}
+	}
+	minutes := make(map[escrow.NodeID]int)
+	for range 9 {
+		now = now.Add(time.Minute) // which each job takes
+		minutes[jobs[running[0]]]++
+		pool.Settle(now, running[0], escrow.Cost{})
+		running = pool.Pump(now, nil)
+	}
+	fmt.Println("acme:", minutes[acme])
+	fmt.Println("zeta:", minutes[zeta])
+	// Output:
+	// acme: 6
+	// zeta: 3
+}

@@ -21,7 +21,7 @@ func ExampleClient_Do() {
 				return client.Usage{}, fmt.Errorf("%w: %w", client.ErrNotSent, err) // nothing is charged
 			}
 			for tokens := range answer {
-				l.Progress(tokens) // keeps a long stream's lease alive
+				l.Progress(tokens) // is charged if it breaks off
 			}
 			return client.Usage{}, errors.New("the model server broke off")
 		})
@@ -29,7 +29,7 @@ func ExampleClient_Do() {
 	// Output: the model server broke off
 }
 
-// A call that does not end where it begins: its lease is handed on, and closed at its end.
+// A call that does not end where it begins: its lease is handed to the goroutine that ends it.
 func ExampleClient_Reserve() {
 	governed := open()
 	defer governed.Close()
@@ -39,10 +39,16 @@ func ExampleClient_Reserve() {
 		fmt.Println(err)
 		return
 	}
-	defer lease.Close() // charges by estimate if nothing has ended it
-	fmt.Println("admitted to pool", lease.Grant.Pool)
-	lease.End(client.End{Outcome: client.Completed, Usage: client.Usage{Input: 880, Output: 120}, Reported: true})
-	// Output: admitted to pool gpt-4o
+	over := make(chan error)
+	go func() {
+		defer lease.Close() // charges by estimate if nothing has ended it
+		fmt.Println("admitted to pool", lease.Grant.Pool)
+		over <- lease.End(client.End{Outcome: client.Completed, Usage: client.Usage{Input: 880, Output: 120}, Reported: true})
+	}()
+	fmt.Println(<-over)
+	// Output:
+	// admitted to pool gpt-4o
+	// <nil>
 }
 
 // begin begins a stream, and returns how many tokens there are with each piece.

@@ -35,3 +35,28 @@ func ExampleNew() {
 	// a call of free in pool gpt-4o
 	// 429 rate_limit_exceeded
 }
+
+// Teams divide what their tenant has of a pool, 3 : 1 here, and its limits hold for all of them together.
+func ExampleNew_teams() {
+	governed, err := embedded.New(context.Background(), embedded.Policy{
+		Pools:   []embedded.Pool{{Name: "gpt-4o", TPM: 300_000}},
+		Tenants: []embedded.Tenant{{Name: "acme", RPM: 2}, {Name: "acme/search", Weight: 3}, {Name: "acme/batch", Weight: 1}},
+	}, embedded.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer governed.Close()
+
+	for _, team := range []string{"acme/search", "acme/batch", "acme/search"} {
+		err := governed.Do(context.Background(), client.Request{Tenant: team, Model: "gpt-4o", InputTokens: 900, MaxOutput: 300},
+			func(context.Context, *client.Lease) (client.Usage, error) {
+				return client.Usage{Input: 880, Output: 120}, nil
+			})
+		fmt.Println(team, "is refused:", errors.Is(err, client.ErrRefused))
+	}
+	// Output:
+	// acme/search is refused: false
+	// acme/batch is refused: false
+	// acme/search is refused: true
+}

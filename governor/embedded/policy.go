@@ -20,7 +20,7 @@ type Policy struct {
 	Further func(*tenants.Config, *[]tenants.Tenant)
 }
 
-// Pool is one capacity that tenants share. A limit of 0 is none; one must be set.
+// Pool is one capacity that tenants share. A limit of 0 is none; without any, those of its tenants hold.
 type Pool struct {
 	Name string
 	// Models are the names and globs that the pool serves. None is the pool's own name.

@@ -10,7 +10,7 @@
 // A lease is a reservation at llmgov, which expires unless it hears of it. As long as the program lives and can reach
 // llmgov, this package keeps it alive, however seldom the call itself shows Progress. If the program dies, the call is
 // charged by estimate when its TTL ends. If llmgov cannot be reached, a call is refused with the status 503, or goes
-// ungoverned if Options say so; its Grant, Options.OnUngoverned and [client.Client.Ungoverned] tell. The first calls try for half a second;
+// ungoverned if Options say so; its Grant, Options.OnUngoverned and [client.Client.Ungoverned] tell. The first calls try for less than a second;
 // later ones are told at once, until llmgov, which is looked for every second, is there again. One that is frozen is noticed within 22
 // seconds. A call whose context ends first has the context's error, whatever llmgov does. Ends of calls are told behind the program until llmgov
 // has heard of them, for as long as its TTL: a Shutdown waits for that.
