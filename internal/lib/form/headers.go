@@ -26,8 +26,7 @@ type headers struct {
 	quoted         bool              // the content is quoted-printable
 }
 
-// readHeaders reads the headers of a part. Those that would change what the part means are refused, and
-// so are all that are not known.
+// readHeaders reads the headers of a part. Those that would change what the part means are refused.
 func readHeaders(block string) (headers, *Error) {
 	var h headers
 	block = strings.ToValidUTF8(block, "?") // which can be part of a filename alone
@@ -60,12 +59,10 @@ func (h *headers) read(name, value string) *Error {
 		return h.readDisposition(value)
 	case "content-type":
 		kind, params, err := mime.ParseMediaType(value)
-		if err != nil || !strings.Contains(kind, "/") {
-			return bad("The Content-Type %q of a part cannot be read.", text.Brief(value))
+		if err == nil && strings.Contains(kind, "/") { // else nothing is said of the content
+			h.kind = kind
 		}
-		h.kind = kind
 		h.params = params
-	case "content-length", "content-id", "mime-version": // it is where the next boundary is, and refers to nothing
 	case "content-transfer-encoding":
 		switch strings.ToLower(value) {
 		case "7bit", "8bit", "binary": // as it is
@@ -74,9 +71,11 @@ func (h *headers) read(name, value string) *Error {
 		default:
 			return bad("The Content-Transfer-Encoding %q of a part is not supported. Send it as it is.", text.Brief(value))
 		}
-	default:
-		return bad("The header %s of a part is not supported.", text.Brief(name))
-	}
+	case "content-encoding":
+		if !strings.EqualFold(value, "identity") {
+			return bad("The Content-Encoding %q of a part is not supported. Send it as it is.", text.Brief(value))
+		}
+	} // others change nothing, and are not sent on
 	return nil
 }
 
