@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"net/http"
 	"sync"
 	"time"
@@ -67,6 +68,9 @@ func (c *call) readQuery() *refusal {
 // headReaders are the memory in which bodies are read.
 var headReaders = sync.Pool{New: func() any { return new(head.Reader) }}
 
+// byteOrderMark is what some writers of .NET and PowerShell begin a JSON body with, and not all servers skip.
+var byteOrderMark = []byte("\ufeff")
+
 func (c *call) readHead() *refusal {
 	var err *head.Error
 	switch c.route.Body {
@@ -81,6 +85,7 @@ func (c *call) readHead() *refusal {
 			c.head.Model = c.query.Get("model")
 		}
 	default:
+		c.body = bytes.TrimPrefix(c.body, byteOrderMark)
 		r := headReaders.Get().(*head.Reader)
 		err = r.Read(&c.room, c.body)
 		headReaders.Put(r)

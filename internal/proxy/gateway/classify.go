@@ -181,7 +181,7 @@ func (c *call) lookInto(resp *http.Response) {
 	case nature == streaming.Events:
 		resp.Header["Content-Type"] = eventStream
 	default:
-		c.try.noAnswer = nature == streaming.Foreign || c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, []byte("\ufeff")))
+		c.try.noAnswer = nature == streaming.Foreign || c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, byteOrderMark))
 	}
 }
 

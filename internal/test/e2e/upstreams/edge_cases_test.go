@@ -405,6 +405,17 @@ func TestUpstreams_DrainWhileAllPause(t *testing.T) {
 	})
 }
 
+// A body of JSON may begin with a byte order mark, which the upstream does not get.
+func TestUpstreams_ByteOrderMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := harness.NewUpstream(t, mock.Config{})
+		s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": up}})
+		for _, stream := range []bool{false, true} {
+			s.Call(t.Context(), "a", "\ufeff"+harness.Chat(stream, 50, "")).WantOK(t, "with a byte order mark")
+		}
+	})
+}
+
 // What is sent again is sent whole, whatever of it the first upstream has read: also to
 // the same one after a pause, and what is a form.
 func TestUpstreams_BodiesAreSentWhole(t *testing.T) {
