@@ -1,16 +1,15 @@
 package streaming
 
-// observeChoices reads the choices of a chat or completions chunk and returns how many there are.
-func (m *Meter) observeChoices(ch *chunk) (n int) {
+// observeChoices reads the choices of a chat or completions chunk and reports whether one of them says anything.
+func (m *Meter) observeChoices(ch *chunk) (say bool) {
 	c := open(ch.choices, '[')
 	for c.next() {
-		m.observeChoice(ch, c.value)
-		n++
+		say = m.observeChoice(ch, c.value) || say
 	}
-	return n
+	return say
 }
 
-func (m *Meter) observeChoice(ch *chunk, choice []byte) {
+func (m *Meter) observeChoice(ch *chunk, choice []byte) (says bool) {
 	var index int64
 	var content, finished bool
 	c := open(choice, '{')
@@ -20,6 +19,7 @@ func (m *Meter) observeChoice(ch *chunk, choice []byte) {
 			index = readTokens(c.value)
 		case "delta":
 			content = content || deltaHolds(c.value)
+			says = says || anyHolds(c.value)
 		case "text":
 			content = content || holds(c.value)
 		case "finish_reason":
@@ -38,6 +38,18 @@ func (m *Meter) observeChoice(ch *chunk, choice []byte) {
 	if finished {
 		m.finished.add(index)
 	}
+	return says || content || finished || ch.fault
+}
+
+// anyHolds reports whether a member of an object holds anything.
+func anyHolds(object []byte) bool {
+	c := open(object, '{')
+	for c.next() {
+		if holds(c.value) {
+			return true
+		}
+	}
+	return false
 }
 
 // deltaHolds reports whether a delta carries a part of the answer: text, reasoning, a refusal, a tool call.

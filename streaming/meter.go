@@ -12,7 +12,7 @@ const (
 	Opaque                // data that is not understood
 	Other                 // understood, but irrelevant: a role, a finish reason, response.created
 	Delta                 // carries a part of the answer
-	UsageOnly             // the extra chunk of include_usage: usage beside empty choices, or none
+	UsageOnly             // the extra chunk of include_usage: usage beside choices that say nothing, or none
 	Final                 // the proper end: [DONE], response.completed, response.incomplete
 	Failure               // upstream reports an error
 )
@@ -80,7 +80,7 @@ func (m *Meter) read(name, data []byte) Kind {
 		ch.kind = name
 	}
 	before := m.deltas
-	choices := m.observeChoices(&ch)
+	said := m.observeChoices(&ch)
 	is := words.roles[string(ch.kind)]
 	usage := m.report(&ch, is)
 	if is&ranTool != 0 {
@@ -103,7 +103,7 @@ func (m *Meter) read(name, data []byte) Kind {
 			m.parts.remember(name, data, m.deltas-before)
 		}
 		return Delta
-	case usage && choices == 0 && (len(ch.choices) > 0 || len(ch.kind) == 0):
+	case usage && !said && (len(ch.choices) > 0 || len(ch.kind) == 0):
 		return UsageOnly
 	}
 	return Other
