@@ -42,7 +42,7 @@ var openAIProvider = &Provider{
 	Convention: "openai",
 	KeyHeader:  "Authorization",
 	KeyScheme:  "Bearer ",
-	Agents:     append([]string{"X-Openrouter-", "X-Session-Affinity", "X-Opencode-", "X-Grok-Conv-Id"}, codex...),
+	Agents:     append([]string{"X-Openrouter-", "X-Session-Affinity", "X-Session-Id", "X-Opencode-", "X-Grok-Conv-Id"}, codex...),
 	Limits:     &upstreams.OpenAI,
 	Lists:      true,
 }

@@ -29,10 +29,10 @@ func TestAgents_Headers(t *testing.T) {
 		"Anthropic-Beta", "Anthropic-Next-Month", "X-Claude-Code-Session-Id", "X-App",
 		"X-Codex-Turn-State", "X-Codex-Beta-Features", "X-Codex-Next-Month", "Originator", "Session-Id", "Thread-Id",
 		"X-Codex-Turn-Metadata", "Anthropic-Organization-Id", "Anthropic-Workspace", "Anthropic-Api-Key", "X-Codex-Access-Token", "X-App-Name", "Session",
-		"X-Openrouter-Title", "X-Openrouter-Next-Month", "X-Session-Affinity", "X-Grok-Conv-Id", "X-Openrouter-Api-Key", "X-Openrouter-Fallback-Url", "X-Opencode-Project", "X-Openrouter",
+		"X-Openrouter-Title", "X-Openrouter-Next-Month", "X-Session-Affinity", "X-Session-Id", "X-Grok-Conv-Id", "X-Openrouter-Api-Key", "X-Openrouter-Fallback-Url", "X-Opencode-Project", "X-Openrouter",
 	}
 	for _, c := range []struct{ kind, base, path, want string }{
-		{tenants.OpenAI, "http://up/v1", "/responses", "Anthropic-Beta X-Codex-Turn-State X-Codex-Beta-Features X-Codex-Next-Month Originator Session-Id Thread-Id X-Openrouter-Title X-Openrouter-Next-Month X-Session-Affinity X-Grok-Conv-Id"},
+		{tenants.OpenAI, "http://up/v1", "/responses", "Anthropic-Beta X-Codex-Turn-State X-Codex-Beta-Features X-Codex-Next-Month Originator Session-Id Thread-Id X-Openrouter-Title X-Openrouter-Next-Month X-Session-Affinity X-Session-Id X-Grok-Conv-Id"},
 		{tenants.Azure, "http://up", "/chat/completions", "Anthropic-Beta X-Codex-Turn-State X-Codex-Beta-Features X-Codex-Next-Month Originator Session-Id Thread-Id"},
 		{tenants.Anthropic, "http://up", "/messages", "Anthropic-Beta Anthropic-Next-Month X-Claude-Code-Session-Id X-App"},
 	} {
