@@ -274,6 +274,7 @@ func (b *Body) reportLocked(err error) func() {
 	due := b.takeDueLocked()
 	res := Result{Deltas: b.meter.Deltas(), Events: b.events}
 	res.Usage, res.Reported = b.meter.Usage()
+	res.NoInput = res.Reported && res.Usage.ofOutput()
 	res.Cause, res.Err = b.verdictLocked(err)
 	if res.Cause == Completed && !res.Reported && res.Deltas == 0 {
 		res.Text = max(1, b.meter.texts)

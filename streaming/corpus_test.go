@@ -97,6 +97,8 @@ func (st *stream) set(t tester, name, value string) bool {
 		}
 	case "reported":
 		st.want.Reported = value == "true"
+	case "no_input":
+		st.want.NoInput = true
 	case "deltas":
 		st.want.Deltas = int64(number(t, value))
 	case "events":

@@ -146,7 +146,7 @@ func (m *Meter) Usage() (u Usage, reported bool) {
 	u = m.counts.usage()
 	m.ran.addTo(&u)
 	m.items.addTo(&u)
-	return u, m.reported && (u.Input > 0 || u.Output > 0 || m.deltas == 0)
+	return u, m.reported && (m.deltas == 0 || (u.Input > 0 || u.Output > 0) && !m.counts.noAnswer())
 }
 
 // Deltas returns how many parts of the answer came so far, one for each choice in a chunk.

@@ -38,12 +38,13 @@ var (
 // Result describes an answer when it has ended.
 type Result struct {
 	Usage    Usage // as reported last
-	Reported bool  // upstream reported usage
+	Reported bool  // upstream reported usage, also of the answer if there is one
 	Deltas   int64 // parts of the answer that came, whether the client read them or not
 	Text     int64 // of a whole answer without usage and Deltas: about how many bytes of text came, 1 at the least
 	Cause    Cause
 	Err      error // that broke the answer off; nil when Completed
 	Events   int64 // events with data up to the terminal one, withheld ones included; 1 of an error in place of a plain answer
+	NoInput  bool  // the usage tells of an output alone: of the prompt it tells nothing, or nothing that can be read
 }
 
 // InPlace reports whether an error or nothing came in place of an answer.

@@ -24,6 +24,9 @@ type Usage struct {
 	Tier string
 }
 
+// ofOutput reports whether the usage is of an output alone.
+func (u *Usage) ofOutput() bool { return u.Input == 0 && u.Output > 0 }
+
 // tools are the types of the items that tell of what the server ran for Responses. Events that tell that one has ended are named after them.
 var tools = [...]string{"web_search_call", "file_search_call", "code_interpreter_call"}
 
@@ -83,11 +86,18 @@ func ReadTier(name string) string { return tierOf([]byte(name)) }
 // ReadUsage reads a usage object that stands alone, as in a plain answer. It reports whether the
 // object tells anything.
 func ReadUsage(usage []byte) (u Usage, reported bool) {
-	var o object
-	var c counts
-	reported = o.read(usage) && c.add(&o)
+	c, reported := readCounts(usage)
 	return c.usage(), reported
 }
+
+func readCounts(usage []byte) (c counts, reported bool) {
+	var o object
+	reported = o.read(usage) && c.add(&o)
+	return c, reported
+}
+
+// noAnswer reports whether the counts leave an answer out. Beside one they are no report, though they may tell of the prompt.
+func (c *counts) noAnswer() bool { return c.noOutput && c.total == 0 }
 
 // add takes over the counts of an object, and reports whether it has any.
 func (c *counts) add(o *object) bool {

@@ -93,7 +93,10 @@ func (w *Whole) endLocked(err error) (res Result, ends bool) {
 	}
 	w.ended = true
 	if string(w.find.object.bytes()) != "batch" { // which was metered call by call, if at all, and tells at each look
-		res.Usage, res.Reported = ReadUsage(w.find.found)
+		c, reported := readCounts(w.find.found)
+		res.Usage = c.usage()
+		res.Reported = reported && !(c.noAnswer() && (w.find.said || w.find.filled && res.Usage.Input == 0))
+		res.NoInput = res.Reported && res.Usage.ofOutput()
 		w.find.ran.addTo(&res.Usage)
 		if tier := w.find.tier.bytes(); len(tier) > 0 {
 			res.Usage.Tier = tierOf(tier)

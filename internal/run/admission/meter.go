@@ -40,7 +40,12 @@ func (c *Call) OutputOf(deltas int64) int64 {
 func (c *Call) Metered(res streaming.Result) governor.Usage {
 	if res.Reported {
 		c.Ending.Reported = true
-		return governor.Usage(res.Usage)
+		u := governor.Usage(res.Usage)
+		if res.NoInput {
+			u.Input = c.Request.Input
+			c.Ending.Unread = true
+		}
+		return u
 	}
 	c.Ending.Estimated = true
 	if res.InPlace() {

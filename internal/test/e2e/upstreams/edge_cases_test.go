@@ -405,6 +405,48 @@ func TestUpstreams_DrainWhileAllPause(t *testing.T) {
 	})
 }
 
+// Of an answer whose usage is told in part, or in a way that cannot be read, the rest is estimated.
+func TestUpstreams_UsageInPart(t *testing.T) {
+	for usage, want := range map[string][2]int64{
+		`{"prompt_tokens":"1,000","completion_tokens":5}`: {0, 5},
+		`{"completion_tokens":5}`:                         {0, 5},
+		`{"prompt_tokens":9,"completion_tokens":null}`:    {9, 0},
+		`[{"prompt_tokens":9}]`:                           {0, 0},
+		`{"prompt_tokens":9,"completion_tokens":5}`:       {9, 5},
+		`{"prompt_tokens":null,"total_tokens":14}`:        {14, -1},
+		`{"prompt_tokens":-1,"completion_tokens":"5"}`:    {0, 5},
+		`{"completion_tokens":5,"total_tokens":14}`:       {9, 5},
+	} {
+		for _, stream := range []bool{false, true} {
+			testkit.Virtual(t, fmt.Sprint(usage, " ", stream), func(t *testing.T) {
+				up := harness.NewUpstream(t, mock.Config{})
+				up.AnswerWith(saying(200, `{"choices":[{"message":{"content":"abcd"}}],"usage":`+usage+`}`))
+				if stream {
+					up.AnswerWith(events("data: {\"choices\":[{\"delta\":{\"content\":\"abcd\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":" + usage + "}\n\ndata: [DONE]\n\n"))
+				}
+				s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": up}})
+				defer s.Close()
+				s.Call(t.Context(), "a", harness.Chat(stream, 50, "")).WantOK(t, usage)
+				unread := int64(0)
+				for i, kind := range []string{"input", "output"} {
+					got := s.Charged("a", kind)
+					if want[i] == 0 {
+						unread = 1
+						if got < 1 || got > 45 {
+							t.Errorf("%s: %d %s tokens are charged by estimate", usage, got, kind)
+						}
+					} else if got != max(0, want[i]) {
+						t.Errorf("%s: %d %s tokens are charged, want %d", usage, got, kind, want[i])
+					}
+				}
+				if n := s.Sum("llmgov_usage_unread_total", nil); n != unread {
+					t.Errorf("%s: %d answers count as unread", usage, n)
+				}
+			})
+		}
+	}
+}
+
 // A body of JSON may begin with a byte order mark, which the upstream does not get.
 func TestUpstreams_ByteOrderMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
