@@ -597,7 +597,7 @@ func TestRefusedAddition(t *testing.T) {
 				calls.Add(1)
 				body, _ := io.ReadAll(r.Body)
 				if strings.Contains(string(body), "stream_options") {
-					w.WriteHeader(http.StatusUnprocessableEntity)
+					w.WriteHeader(http.StatusInternalServerError)
 					_, _ = io.WriteString(w, `{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`)
 					return
 				}
@@ -610,7 +610,7 @@ func TestRefusedAddition(t *testing.T) {
 			}{
 				{streamed, 200, 2},
 				{streamed, 200, 3},
-				{strings.Replace(streamed, "{", `{"stream_options":{"include_usage":true},`, 1), 422, 4},
+				{strings.Replace(streamed, "{", `{"stream_options":{"include_usage":true},`, 1), 500, 4},
 			} {
 				resp, err := post(want.body)
 				s.must(err)

@@ -245,7 +245,7 @@ func (g *governed) outgoing(c *call, l *client.Lease) *http.Request {
 
 // refuses returns what of the additions an answer refuses, which is still to be read.
 func (c *call) refuses(resp *http.Response) upstreams.Addition {
-	if resp.StatusCode/100 != 4 || c.added == 0 || resp.Body == nil {
+	if resp.StatusCode < 400 || c.added == 0 || resp.Body == nil {
 		return 0
 	}
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, mostError)) // whatever fails does so once more

@@ -53,7 +53,11 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	}
 	switch {
 	case admission.Fails(t.status):
-		return c.classifyError(resp, keepError(resp))
+		body := keepError(resp)
+		if c.refusesAddition(body) {
+			return upstreams.Amended
+		}
+		return c.classifyError(resp, body)
 	case t.status == http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
 		return upstreams.Served
 	}
@@ -63,7 +67,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 			"tenant", c.Tenant.Name, "pool", c.pool.Name, "upstream", t.up.Name, "model", text.Brief(t.model), "usage_of_streams", t.without&upstreams.AddedUsage != 0, "max_completion_tokens", t.without&upstreams.AddedBound != 0)
 	}
 	switch {
-	case t.status/100 == 4 && c.refusesAddition(resp):
+	case t.status >= 400 && c.refusesAddition(c.begins(resp)):
 		return upstreams.Amended
 	case t.account, t.withheld(resp) != nil:
 		return upstreams.Failed
@@ -139,11 +143,11 @@ func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 
 // refusesAddition reports whether a refusal is about what the caller did not send. It is left out of the upstream's later calls only if
 // this one is then served.
-func (c *call) refusesAddition(resp *http.Response) bool {
+func (c *call) refusesAddition(body []byte) bool {
 	left := c.additions() &^ c.try.without
 	if left != 0 {
 		came := c.variant(&try{model: c.named.name, without: c.additions()})
-		c.tries.amend = left.RefusedBy(c.begins(resp), upstreams.WordsIn(came...))
+		c.tries.amend = left.RefusedBy(body, upstreams.WordsIn(came...))
 	}
 	return c.tries.amend != 0
 }

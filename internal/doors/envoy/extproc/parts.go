@@ -35,7 +35,7 @@ func (c *call) withholds() bool { return c.added&upstreams.AddedUsage != 0 }
 
 // learn notes what of the additions an error refuses: this call cannot be sent once more, but later ones go without it.
 func (c *call) learn(said []byte) {
-	if refused := c.added.RefusedBy(said, c.said); c.status/100 == 4 && refused != 0 {
+	if refused := c.added.RefusedBy(said, c.said); c.status >= 400 && refused != 0 {
 		c.s.refused.Refuse(time.Now(), c.Tenant.Name, c.modelServer(), refused)
 	}
 }

@@ -343,11 +343,14 @@ func TestUpstreams_RefusesStreamOptions(t *testing.T) {
 					if strings.Contains(last, c.refuses) {
 						up.Calls.Add(1)
 						told := refusal
+		by      int    // the status of that refusal, if it is another than 422
 						if c.rest != "" {
 							told = strings.Replace(told, "stream_options", c.refuses, 1)
 						}
-						saying(http.StatusUnprocessableEntity, told)(w, r)
+						saying(cmp.Or(c.by, http.StatusUnprocessableEntity), told)(w, r)
 						return
+		"by a crash":           {refuses: "stream_options", by: 500, status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
+		"by lack of it":        {refuses: "stream_options", by: 501, status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
 					}
 					up.ServeHTTP(w, r)
 				})
