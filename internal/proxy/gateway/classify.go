@@ -285,6 +285,9 @@ func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome
 	c.try.busy = true
 	if limitsAccount(detail) {
 		c.try.scope = upstreams.Scope{}
+		if delay := detail.Get(`details.#(retryDelay).retryDelay`).Str; delay != "" { // Google's
+			said = "retry in " + delay
+		}
 	}
 	c.tries.wait = retry
 	return upstreams.Busy

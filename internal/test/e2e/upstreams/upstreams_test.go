@@ -659,6 +659,7 @@ func TestUpstreams_BusyIsPassedOn(t *testing.T) {
 	}
 }
 
+		"delay":   {nil, `[{"error":{"code":429,"message":"upstream says 429: Quota exceeded.","details":[{"@type":"google.rpc.Help"},{"@type":"google.rpc.RetryInfo","retryDelay":"13s"}]}}]`, 13_000},
 // When a provider that asked for a pause is back, who waited shares it by weight, not by
 // who had more calls refused.
 func TestUpstreams_PauseEndsInFairOrder(t *testing.T) {
