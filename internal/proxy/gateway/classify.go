@@ -99,7 +99,8 @@ var accountCodes = map[string]bool{
 	"organization_restricted": true, "credit_limit": true, "AccountDisabled": true, "QuotaExceeded": true, "NOT_ENOUGH_BALANCE": true,
 	"BILLING_DISABLED": true, "SERVICE_DISABLED": true, "CONSUMER_SUSPENDED": true, // Google's
 	"insufficient_user_quota": true, "pre_consume_token_quota_failed": true, // One API's and New API's
-	"1113": true, "30001": true, // of an empty balance, Zhipu's and SiliconFlow's
+	"billing_error": true,
+	"1113":          true, "30001": true, // of an empty balance, Zhipu's and SiliconFlow's
 }
 
 // modelCodes are those of errors about a model that an upstream does not have.
@@ -121,11 +122,11 @@ var (
 	noCredit = regexp.MustCompile(`^(?i)(your credit balance is too low|key limit exceeded|your (newly created )?team .*credits|account \S+ is suspended|` +
 		`access denied due to virtual network|(sorry, )?your account (balance|is not active)|(insufficient|not enough) (account )?(balance|credit|fund|quota)|` +
 		`credit limit exceeded|this organization has been disabled|you have reached your specified api usage limits|user location is not supported|` +
-		`this api method requires billing|permission denied: consumer|[\w ]{3,40} api has not been used in project)`)
+		`your account does not have access|this api method requires billing|permission denied: consumer|[\w ]{3,40} api has not been used in project)`)
 	badKey  = regexp.MustCompile(`^(?i)((invalid|incorrect) api key|api key (not valid|expired|not found))`)
 	noModel = regexp.MustCompile(`^(?i)((\S+: )?invalid model\b|model not exist|the (requested|provided) model .*(invalid|not supported)|\S+ is not a valid model|` +
 		`the model \S+ does not exist|project \S+ does not have access to model|模型不存在)`)
-	missing = regexp.MustCompile(`^(?i)(.{0,30}\bmodels?\b|no endpoints found)`)
+	missing = regexp.MustCompile(`^(?i)(.{0,30}\bmodels?\b|no endpoints found|(resource )?not found\.?$|invalid url\b)`)
 )
 
 // judgeRefusal notes what a status of 400 and above says of the upstream, and reports whether it lacks what the call names.
@@ -138,7 +139,19 @@ func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 	t.leaked = searched != nil && searched.Found()
 	t.denied = detail.Get("details.0.reason").Str == keyCode || badKey.MatchString(said)
 	t.account = hasCode(detail, accountCodes) || noCredit.MatchString(said)
-	return hasCode(detail, modelCodes) || noModel.MatchString(said) || t.status == http.StatusNotFound && missing.MatchString(said)
+	return hasCode(detail, modelCodes) || noModel.MatchString(said) || lacksAll(t.status, body, said)
+}
+
+// lacksAll reports whether a refusal says that there is no such route, or no API at all, but a server of something else or what stands
+// before it. What a caller asks for in a call has no part in that.
+func lacksAll(status int, body []byte, said string) bool {
+	switch status {
+	case http.StatusMethodNotAllowed, http.StatusMisdirectedRequest, http.StatusTooEarly, http.StatusUnavailableForLegalReasons:
+		return true
+	case http.StatusNotFound:
+		return !gjson.ValidBytes(body) || missing.MatchString(said)
+	}
+	return status == http.StatusForbidden && !gjson.ValidBytes(body)
 }
 
 // refusesAddition reports whether a refusal is about what the caller did not send. It is left out of the upstream's later calls only if
