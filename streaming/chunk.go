@@ -67,6 +67,9 @@ func (ch *chunk) isNothing() bool {
 	return ch.choices != nil || string(ch.object) == "chat.completion.chunk"
 }
 
+// mayComplain reports whether a chunk may be an error in words that only errors in place of an answer have.
+func (ch *chunk) mayComplain() bool { return len(ch.kind) == 0 && len(ch.choices) == 0 }
+
 // fails reports that a chunk is an error, or has one beside an answer.
 func (ch *chunk) fails() bool {
 	return ch.fault || holds(ch.err) || string(ch.object) == "error" || holds(member(ch.groq, "error"))

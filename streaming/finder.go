@@ -280,7 +280,9 @@ var wrongNames = map[string]name{
 	"answer": answerName,
 	"error":  errorName,
 	"errors": complaintName, "detail": complaintName, "message": complaintName, "msg": complaintName, "code": complaintName,
-	"error_code": complaintName, "error_msg": complaintName, "base_resp": complaintName,
+	"error_code": complaintName, "error_msg": complaintName, "base_resp": complaintName, "error_message": complaintName, "errorMessage": complaintName,
+	"errorCode": complaintName, "errcode": complaintName, "errmsg": complaintName, "err_code": complaintName, "err_msg": complaintName,
+	"Message": complaintName, "Error": complaintName, "fault": complaintName, "exception": complaintName,
 }
 
 // labels are the members beside answers, whose texts are none.

@@ -50,11 +50,12 @@ var eventFields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []b
 
 // FirstError is the data of the error with which an event stream begins, before anything of its answer; nil if it begins otherwise. Of an
 // answer that was begun and failed, as those of Responses tell, it is no error of the stream. The stream is empty if it ends, at the end of
-// what is whole at the latest, before an answer began.
+// what is whole at the latest, before an answer began, or with nothing in it that can be read.
 func FirstError(beginning []byte, whole bool) (failure []byte, empty bool) {
 	var scan Scanner
 	var m Meter
 	scan.Feed(beginning)
+	understood := false
 	for ended := false; ; {
 		ev, ok := scan.Next()
 		if !ok && whole && !ended {
@@ -62,9 +63,10 @@ func FirstError(beginning []byte, whole bool) (failure []byte, empty bool) {
 			ev, ok = scan.Flush()
 		}
 		if !ok {
-			return nil, ended && !m.begun()
+			return nil, ended && (!understood || !m.begun())
 		}
 		is := m.Observe(ev.Name, ev.Data)
+		understood = understood || is > Opaque
 		switch {
 		case m.Failed() && member(ev.Data, "response") == nil:
 			return ev.Data, false

@@ -89,9 +89,10 @@ func (m *Meter) read(name, data []byte) Kind {
 	if is&endsItem != 0 {
 		m.endItem(ch.members[words.item])
 	}
+	complains := !m.begun() && ch.mayComplain() && Look(data) == Wrong
 	m.some = m.some || usage || !ch.isNothing() && holds(data)
 	m.count(words.isPart(&ch))
-	if m.fail(is&fails != 0 || ch.fails() || string(name) == "error", is) {
+	if m.fail(is&fails != 0 || ch.fails() || complains || string(name) == "error", is) {
 		return Failure
 	}
 	switch {

@@ -43,6 +43,10 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	}
 	t.status = resp.StatusCode
 	c.tries.why = text.Brief(resp.Status)
+	if t.cut {
+		c.tries.why = reasonOf(c.begun.Cut())
+		return upstreams.Silent
+	}
 	t.Refused = t.status/100 != 2 || t.noAnswer
 	c.tries.said = t.up.Provider.Limits.Read(resp.Header)
 	if now := time.Now(); t.status == http.StatusTooManyRequests || c.pool.set.Members[t.index].Due(now, c.realModel()) {
@@ -175,18 +179,25 @@ func (c *call) lookInto(resp *http.Response) {
 	beginning := c.begins(resp)
 	nature := streaming.Look(beginning)
 	var failure []byte
-	if labelled || nature == streaming.Events {
-		failure, c.try.noAnswer = streaming.FirstError(beginning, c.begun.Whole())
+	stream := labelled || nature == streaming.Events
+	if stream {
+		failure, c.try.noAnswer = streaming.FirstError(beginning, c.begun.Ended())
 	}
 	if gjson.ValidBytes(failure) {
 		beginning = bytes.Clone(failure)
 		_ = resp.Body.Close()
 		resp.Body = io.NopCloser(bytes.NewReader(beginning))
 		resp.ContentLength = int64(len(beginning))
+		resp.Header.Del("Content-Length")
 		resp.Header["Content-Type"] = contentJSON
 		nature = streaming.Wrong
 	}
 	switch {
+	case c.begun.Cut() != nil && (c.try.noAnswer || !stream) && c.tries.ctx.Err() == nil:
+		c.try.cut = true
+		c.try.noAnswer = false
+	case failure != nil && nature != streaming.Wrong:
+		c.try.noAnswer = true // an error that is no JSON
 	case nature == streaming.Wrong:
 		resp.StatusCode = statusOf(detailOf(beginning))
 		resp.Status = "error under " + resp.Status
@@ -274,6 +285,9 @@ func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome
 	said := ""
 	if resp.StatusCode == http.StatusTooManyRequests {
 		said = messageOf(body)
+		if delay := detail.Get(`details.#(retryDelay).retryDelay`).Str; delay != "" { // Google's
+			said = "retry in " + delay
+		}
 	}
 	retry := c.try.up.Provider.Limits.Retry(resp.Header, said, time.Now())
 	switch resp.StatusCode {
@@ -298,9 +312,6 @@ func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome
 	c.try.busy = true
 	if limitsAccount(detail) {
 		c.try.scope = upstreams.Scope{}
-		if delay := detail.Get(`details.#(retryDelay).retryDelay`).Str; delay != "" { // Google's
-			said = "retry in " + delay
-		}
 	}
 	c.tries.wait = retry
 	return upstreams.Busy

@@ -53,6 +53,7 @@ type try struct {
 	denied     bool // or says that it is not valid,
 	account    bool // or says that the upstream serves no call of this account
 	noAnswer   bool // to what was asked: a page, say, in place of JSON
+	cut        bool // the connection was lost before anything of an answer could reach the client
 }
 
 // leave ends the try for its upstream, which counts the calls in flight there.

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"io"
+	"time"
 )
 
 // Begun is the body of an answer of which the beginning was read to see what it is, and is read again.
@@ -14,15 +15,21 @@ type Begun struct {
 	err           error  // that came behind it
 }
 
+// mostComments bounds for how long the comments with which a stream may begin are kept back. They keep its connection alive.
+const mostComments = 10 * time.Second
+
 // Begin reads the beginning of a body of some length, or of -1. Of JSON, which may be short, and which its client wants whole,
-// that is as much as a piece holds, of all else what comes first.
+// that is as much as a piece holds, of all else what comes first, or first behind comments.
 func (b *Begun) Begin(body io.ReadCloser, length int64) {
 	*b = Begun{ReadCloser: body, piece: newPiece(false)}
+	until := time.Now().Add(mostComments)
 	for b.err == nil && b.end < len(b.piece) && (b.end == 0 || int64(b.end) != length) {
 		var n int
 		n, b.err = body.Read(b.piece[b.end:])
 		b.end += n
-		if text := bytes.TrimLeft(b.piece[:b.end], " \t\r\n"); n > 0 && (len(text) == 0 || text[0] != '{') {
+		text := bytes.TrimLeft(b.piece[:b.end], " \t\r\n")
+		comments := len(text) > 0 && text[0] == ':' && !bytes.Contains(text, []byte("data:")) && time.Now().Before(until)
+		if n > 0 && !comments && (len(text) == 0 || text[0] != '{') {
 			break
 		}
 	}
@@ -31,6 +38,17 @@ func (b *Begun) Begin(body io.ReadCloser, length int64) {
 
 // Whole reports whether the beginning is all of the answer.
 func (b *Begun) Whole() bool { return b.whole }
+
+// Cut is the error by which the body ended within the beginning; nil if it did not.
+func (b *Begun) Cut() error {
+	if b.whole {
+		return nil
+	}
+	return b.err
+}
+
+// Ended reports whether nothing comes behind the beginning, be it whole or cut off.
+func (b *Begun) Ended() bool { return b.whole || b.err != nil }
 
 // Beginning is what was read, as long as nothing of it is read again.
 func (b *Begun) Beginning() []byte { return b.piece[:b.end] }

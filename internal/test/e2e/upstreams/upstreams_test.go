@@ -130,9 +130,23 @@ func TestUpstreams_FailOver(t *testing.T) {
 		"no endpoint of a model":      {mood: saying(404, `{"error":{"message":"No endpoints found for m.","code":404}}`), class: "404"},
 		"no model":                    {mood: saying(404, `{"error":{"code":"model_not_found"}}`), class: "404"},
 		"no model at vLLM":            {mood: saying(404, `{"object":"error","message":"The model `+"`m`"+` does not exist.","type":"NotFoundError","code":404}`), class: "404"},
-		"reset":                       {mood: hangUp, class: "broken", lost: true},
-		"timeout":                     {mood: harness.Silence, class: "timeout", lost: true},
-		"refused":                     {class: "connect"},
+		"an error that is no JSON":    {mood: events("event: error\ndata: overloaded\n\n"), class: "unreadable"},
+		"a text as a stream":          {mood: events("data: upstream connect error\n\n"), class: "unreadable"},
+		"a complaint as a stream":     {mood: events("data: {\"success\":false,\"message\":\"x\"}\n\n"), class: "502"},
+		"other words for an error":    {mood: saying(200, `{"errcode":40001,"errmsg":"x"}`), class: "502"},
+		"billing":                     {mood: saying(400, `{"type":"error","error":{"type":"billing_error","message":"x"}}`), class: "account"},
+		"no access":                   {mood: saying(403, `{"type":"error","error":{"type":"permission_error","message":"Your account does not have access to Claude."}}`), class: "account"},
+		"no route":                    {mood: saying(404, `{"detail":"Not Found"}`), class: "404"},
+		"no route at OpenAI":          {mood: saying(404, `{"error":{"message":"Invalid URL (POST /v1/chat/completions)","type":"invalid_request_error","code":null}}`), class: "404"},
+		"no API":                      {mood: saying(404, "404 page not found\n"), class: "404"},
+		"an edge that bars":           {mood: saying(403, "<html>Just a moment...</html>"), class: "403"},
+		"405":                         {mood: harness.Status(405)}, "421": {mood: harness.Status(421)}, "451": {mood: harness.Status(451)},
+		"cut before an event":  {mood: cut(""), class: "broken", lost: true},
+		"cut behind a comment": {mood: cut(": ping\n\n"), class: "broken", lost: true},
+		"cut in an answer":     {mood: cut(`{"choices":`), class: "broken", lost: true},
+		"reset":                {mood: hangUp, class: "broken", lost: true},
+		"timeout":              {mood: harness.Silence, class: "timeout", lost: true},
+		"refused":              {class: "connect"},
 	} {
 		for _, stream := range []bool{false, true} {
 			testkit.Virtual(t, fmt.Sprint(name, " ", stream), func(t *testing.T) {
@@ -171,6 +185,19 @@ func TestUpstreams_FailOver(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// cut answers every call with a part of an answer, behind which its connection ends.
+func cut(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if text == "" || text[0] != '{' {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, text)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -315,11 +342,14 @@ func TestUpstreams_RefusesStreamOptions(t *testing.T) {
 		rest    string // of it, if it is another
 		refuses string // bodies that contain this
 		model   string // by which the upstream knows it, if by another name
+		by      int    // the status of that refusal, if it is another than 422
 		status  int
 		tries   int64 // of three calls, the last one after a day
 		sent    string
 	}{
 		"added":                {refuses: "stream_options", status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
+		"by a crash":           {refuses: "stream_options", by: 500, status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
+		"by lack of it":        {refuses: "stream_options", by: 501, status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
 		"added, under a name":  {refuses: "stream_options", model: "other", status: 200, tries: 5, sent: `{"model":"other","stream":true,` + rest},
 		"null":                 {more: `"stream_options":null,`, refuses: "include_usage", status: 200, tries: 5, sent: `{"stream_options":null,"model":"m","stream":true,` + rest},
 		"the caller's":         {more: `"stream_options":{"include_usage":true},`, refuses: "stream_options", status: 422, tries: 3},
@@ -343,14 +373,11 @@ func TestUpstreams_RefusesStreamOptions(t *testing.T) {
 					if strings.Contains(last, c.refuses) {
 						up.Calls.Add(1)
 						told := refusal
-		by      int    // the status of that refusal, if it is another than 422
 						if c.rest != "" {
 							told = strings.Replace(told, "stream_options", c.refuses, 1)
 						}
 						saying(cmp.Or(c.by, http.StatusUnprocessableEntity), told)(w, r)
 						return
-		"by a crash":           {refuses: "stream_options", by: 500, status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
-		"by lack of it":        {refuses: "stream_options", by: 501, status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
 					}
 					up.ServeHTTP(w, r)
 				})
@@ -466,8 +493,8 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer a")
 			resp := testkit.Must(s.Client.Do(req))(t)
 			text := harness.ReadAll(resp)
-			if resp.StatusCode != c.status || !strings.Contains(text, c.says) {
-				t.Errorf("got %d %s", resp.StatusCode, text)
+			if resp.StatusCode != c.status || !strings.Contains(text, c.says) || resp.ContentLength >= 0 && resp.ContentLength != int64(len(text)) {
+				t.Errorf("got %d, %d bytes of %d: %s", resp.StatusCode, len(text), resp.ContentLength, text)
 			}
 			if n := second.Calls.Load(); n != 0 {
 				t.Errorf("the other upstream got %d calls", n)
@@ -631,6 +658,7 @@ func TestUpstreams_BusyIsPassedOn(t *testing.T) {
 		"unknown": {[]string{"X-Ratelimit-Remaining-Tokens", "-1", "X-Ratelimit-Reset-Tokens", "1m2s"}, "", 1000},
 		"clock":   {[]string{"Retry-After", "Fri, 05 Jan 2046 12:00:20 GMT"}, "", 1000},
 		"text":    {nil, `{"error":{"message":"upstream says 429: Please try again in 6.5s.","code":"c"}}`, 6500},
+		"delay":   {nil, `[{"error":{"code":429,"message":"upstream says 429: Quota exceeded.","details":[{"@type":"google.rpc.Help"},{"@type":"google.rpc.RetryInfo","retryDelay":"13s"}]}}]`, 13_000},
 		"list":    {nil, `[{"error":{"code":429,"message":"upstream says 429. Please retry in 5.25s."}}]`, 5250},
 		"both":    {[]string{"Retry-After", "7"}, `{"message":"upstream says 429. Try again in 9 seconds."}`, 7000},
 		"nothing": {nil, "", 1000},
@@ -659,7 +687,6 @@ func TestUpstreams_BusyIsPassedOn(t *testing.T) {
 	}
 }
 
-		"delay":   {nil, `[{"error":{"code":429,"message":"upstream says 429: Quota exceeded.","details":[{"@type":"google.rpc.Help"},{"@type":"google.rpc.RetryInfo","retryDelay":"13s"}]}}]`, 13_000},
 // When a provider that asked for a pause is back, who waited shares it by weight, not by
 // who had more calls refused.
 func TestUpstreams_PauseEndsInFairOrder(t *testing.T) {
