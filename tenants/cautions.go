@@ -31,18 +31,26 @@ func (s *Snapshot) Cautions() []string {
 // beyond is the path of a route, or what stands below it, behind which no other begins.
 var beyond = regexp.MustCompile(`/(chat/completions|completions|embeddings|responses|messages|models)$|/v1/v1$`)
 
+// providers are hosts at which routes of OpenAI's begin nowhere but here.
+var providers = map[string]string{
+	"https://api.openai.com": "/v1", "https://openrouter.ai": "/api/v1", "https://api.groq.com": "/openai/v1", "https://api.mistral.ai": "/v1",
+	"https://api.x.ai": "/v1", "https://api.together.xyz": "/v1", "https://api.fireworks.ai": "/inference/v1", "https://api.cerebras.ai": "/v1",
+	"https://generativelanguage.googleapis.com": "/v1beta/openai",
+}
+
 // misplaced describes addresses at which no routes begin: those of one route, and a provider's host alone.
 func (c *compiler) misplaced() (list []string) {
 	for _, u := range c.cfg.Upstreams {
 		path, _, _ := strings.Cut(u.BaseURL, "?")
 		says := ""
+		right, known := providers[strings.TrimSuffix(path, "/v1")]
 		switch part := beyond.FindString(path); {
 		case part == "/v1/v1":
 			says = "ends in /v1/v1; write /v1 once"
 		case part != "":
 			says = "ends in " + part + ", which is a route; routes are appended to it, so remove that"
-		case path == "https://api.openai.com" && u.Kind == OpenAI:
-			says = "lacks the /v1 at which the provider's routes begin; write https://api.openai.com/v1"
+		case known && u.Kind == OpenAI && !strings.HasSuffix(path, right):
+			says = "is not where the provider's routes begin; write " + strings.TrimSuffix(path, "/v1") + right
 		default:
 			continue
 		}
