@@ -273,15 +273,15 @@ func TestDo_Interrupted(t *testing.T) {
 // Requests that are wrong by themselves reach no governor.
 func TestRequest_Check(t *testing.T) {
 	for param, spoil := range map[string]func(*client.Request){
-		"input_tokens":  func(r *client.Request) { r.InputTokens = -1 },
-		"max_output":    func(r *client.Request) { r.MaxOutput = -1 },
-		"copies":        func(r *client.Request) { r.Copies = 1 << 20 },
-		"input_size":    func(r *client.Request) { r.InputSize[0] = -5 },
-		"tenant":        func(r *client.Request) { r.Key = "sk-x" },
-		"model":         func(r *client.Request) { r.Model = string(make([]byte, 300)) },
-		"id":            func(r *client.Request) { r.ID = "two words" },
-		"instead":       func(r *client.Request) { r.Instead = make([]string, 1000) },
-		"retry.attempt": func(r *client.Request) { r.Retry.Attempt = -1 },
+		"input_tokens":      func(r *client.Request) { r.InputTokens = -1 },
+		"max_output_tokens": func(r *client.Request) { r.MaxOutput = -2 },
+		"copies":            func(r *client.Request) { r.Copies = 1 << 20 },
+		"input_size":        func(r *client.Request) { r.InputSize[0] = -5 },
+		"tenant":            func(r *client.Request) { r.Key = "sk-x" },
+		"model":             func(r *client.Request) { r.Model = string(make([]byte, 300)) },
+		"id":                func(r *client.Request) { r.ID = "two words" },
+		"instead":           func(r *client.Request) { r.Instead = make([]string, 1000) },
+		"retry.attempt":     func(r *client.Request) { r.Retry.Attempt = -1 },
 	} {
 		req := asked
 		spoil(&req)

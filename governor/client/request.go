@@ -42,7 +42,7 @@ type Request struct {
 	// estimates are uncertain.
 	Body []byte
 
-	// MaxOutput is how many tokens the answer may have, and each of its Copies if there are several. 0, and more than 1,000,000,000, as
+	// MaxOutput is how many tokens the answer may have, and each of its Copies if there are several. 0, and -1 or more than 1,000,000,000, as
 	// callers write it for no bound, is as many as the pool assumes.
 	MaxOutput int64
 	Copies    int64
@@ -155,17 +155,17 @@ func visible(s string) bool {
 
 func (r *Request) checkAmounts() error {
 	for _, n := range []struct {
-		param string
-		value int64
-		most  int64
+		param       string
+		value       int64
+		least, most int64
 	}{
-		{"input_tokens", r.InputTokens, maxTokens},
-		{"max_output", r.MaxOutput, math.MaxInt64},
-		{"copies", r.Copies, maxCopies},
-		{"retry.attempt", int64(r.Retry.Attempt), maxTokens},
+		{"input_tokens", r.InputTokens, 0, maxTokens},
+		{"max_output_tokens", r.MaxOutput, -1, math.MaxInt64},
+		{"copies", r.Copies, 0, maxCopies},
+		{"retry.attempt", int64(r.Retry.Attempt), 0, maxTokens},
 	} {
-		if n.value < 0 || n.value > n.most {
-			return invalid(n.param, "%s must be from 0 to %d, not %d", n.param, n.most, n.value)
+		if n.value < n.least || n.value > n.most {
+			return invalid(n.param, "%s must be from %d to %d, not %d", n.param, n.least, n.most, n.value)
 		}
 	}
 	return checkSize(&r.InputSize)

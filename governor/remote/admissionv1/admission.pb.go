@@ -112,7 +112,7 @@ type ReserveRequest struct {
 	InputBytes  int64 `protobuf:"varint,9,opt,name=input_bytes,json=inputBytes,proto3" json:"input_bytes,omitempty"`
 	// How long it is by kind, as package governor/tokens weighs it. It takes the place of input_bytes.
 	InputWeights []int64 `protobuf:"varint,10,rep,packed,name=input_weights,json=inputWeights,proto3" json:"input_weights,omitempty"`
-	// How many tokens the answer may have, and each of its copies. 0, and more than 1,000,000,000, is as many as the pool assumes.
+	// How many tokens the answer may have, and each of its copies. 0, -1 and more than 1,000,000,000 is as many as the pool assumes.
 	MaxOutputTokens int64 `protobuf:"varint,11,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
 	Copies          int64 `protobuf:"varint,12,opt,name=copies,proto3" json:"copies,omitempty"`
 	// The answer has no tokens, such as an embedding.

@@ -33,7 +33,7 @@ func askOf(r *client.Request) ask.Ask {
 		Pool:       r.Pool,
 		Instead:    r.Instead,
 		Prompt:     ask.Prompt{Tokens: r.InputTokens, Size: r.InputSize, Own: r.InputSize, Body: r.Body},
-		Answer:     ask.Answer{Bound: r.MaxOutput, Copies: r.Copies, None: r.NoOutput, Open: r.OpenOutput, Route: r.Route},
+		Answer:     ask.Answer{Bound: max(0, r.MaxOutput), Copies: r.Copies, None: r.NoOutput, Open: r.OpenOutput, Route: r.Route},
 		Free:       r.Free,
 		Stream:     r.Stream,
 		Tier:       r.Tier,

@@ -2,8 +2,10 @@ package reserveserver
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
@@ -17,6 +19,12 @@ const bodyPatience = 10 * time.Second
 
 // read reads a body. Afterwards the client may be silent for as long as it waits.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return nil, &client.Refusal{
+			Status: http.StatusUnsupportedMediaType, Code: ask.CodeInvalid, Header: http.Header{},
+			Message: fmt.Sprintf("A body with Content-Encoding %.100q is not read here. Send it as it is.", encoding),
+		}
+	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyPatience))
 	body, err := io.ReadAll(io.LimitReader(r.Body, admissionserver.MostRequest+1))

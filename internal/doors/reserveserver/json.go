@@ -21,7 +21,7 @@ type reserveRequest struct {
 	Instead         []string   `json:"instead,omitempty" description:"Models that may answer in its place."`
 	InputTokens     int64      `json:"input_tokens,omitempty" minimum:"0" maximum:"1000000000" description:"How long the prompt is, if that is known."`
 	InputBytes      int64      `json:"input_bytes,omitempty" minimum:"0" maximum:"1000000000" description:"How long its text is otherwise."`
-	MaxOutputTokens int64      `json:"max_output_tokens,omitempty" minimum:"0" description:"How many tokens the answer may have; 0, and more than 1000000000, is as many as the pool assumes."`
+	MaxOutputTokens int64      `json:"max_output_tokens,omitempty" minimum:"-1" description:"How many tokens the answer may have; 0, -1 and more than 1000000000 is as many as the pool assumes."`
 	Copies          int64      `json:"copies,omitempty" minimum:"0" maximum:"4096" description:"How many answers there are."`
 	NoOutput        bool       `json:"no_output,omitempty" description:"The answer has no tokens, such as an embedding."`
 	OpenOutput      bool       `json:"open_output,omitempty" description:"The answer has tokens that nothing in the call can bound, such as a transcription."`

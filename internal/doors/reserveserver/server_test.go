@@ -138,6 +138,37 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// A bound of -1, as clients write it who mean none, is held like none.
+func TestHTTP_NoBound(t *testing.T) {
+	l := serve(t, nil)
+	held := map[int]int64{}
+	for _, bound := range []int{0, -1, 2_000_000_000} {
+		before := l.used()
+		code, _, said := l.post(t, token, "/v1/reservations", fmt.Sprintf(`{"tenant": "acme", "model": "m", "input_tokens": 6, "max_output_tokens": %d}`, bound))
+		held[bound] = l.used() - before
+		if code != http.StatusOK || held[bound] != held[0] || held[0] <= 6 {
+			t.Errorf("%d: %d %v, %d tokens are held, %d without a bound", bound, code, said, held[bound], held[0])
+		}
+		l.post(t, token, fmt.Sprint("/v1/reservations/", said["reservation_id"], "/cancel"), "")
+	}
+}
+
+// A body that is encoded is refused by its name, even where what it has could be read.
+func TestHTTP_Encoded(t *testing.T) {
+	l := serve(t, nil)
+	for encoding, want := range map[string]int{"gzip": 415, "br": 415, "identity": 200, "": 200} {
+		req := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.addr+"/v1/reservations", strings.NewReader(`{"tenant": "acme", "model": "m", "input_tokens": 1, "max_output_tokens": 1}`)))(t)
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Content-Encoding", encoding)
+		resp := testkit.Must(http.DefaultClient.Do(req))(t)
+		text := testkit.Must(io.ReadAll(resp.Body))(t)
+		testkit.OK(t, resp.Body.Close())
+		if resp.StatusCode != want || want == 415 && !strings.Contains(string(text), encoding) {
+			t.Errorf("%q: %d %s", encoding, resp.StatusCode, text)
+		}
+	}
+}
+
 // A refusal is the answer that the gateway would give to the call itself, and says the same over gRPC.
 func TestRefusal(t *testing.T) {
 	l := serve(t, func(_ *tenants.Pool, tn *tenants.Tenant) { tn.RPM = 1 })
@@ -194,6 +225,7 @@ func TestBadInput(t *testing.T) {
 		{"a key twice at the end", token, "/none/commit", `{"usage": {"input_tokens": 1, "input_tokens": 2, "output_tokens": 1}}`, 400, "invalid_request_error", "twice"},
 		{"a key in another case while it runs", token, "/none/progress", `{"Output_tokens": 1}`, 400, "invalid_request_error", "Output_tokens"},
 		{"no UTF-8", token, "", `{"tenant": "acme", "model": "` + "\xff" + `"}`, 400, "invalid_request_error", "UTF-8"},
+		{"a bound below none", token, "", `{"tenant": "acme", "model": "m", "max_output_tokens": -2}`, 400, "invalid_request_error", "max_output_tokens must be from -1"},
 		{"no object", token, "/none/cancel", `null`, 400, "invalid_request_error", "object"},
 		{"two objects", token, "", `{"tenant": "acme", "model": "m"}{}`, 400, "invalid_request_error", "behind"},
 		{"too large", token, "", `{"model": "` + strings.Repeat("m", 70<<10) + `"}`, 413, "request_too_large", "64 KiB"},
