@@ -126,7 +126,7 @@ var (
 	noCredit = regexp.MustCompile(`^(?i)(your credit balance is too low|key limit exceeded|your (newly created )?team .*credits|account \S+ is suspended|` +
 		`access denied due to virtual network|(sorry, )?your account (balance|is not active)|(insufficient|not enough) (account )?(balance|credit|fund|quota)|` +
 		`credit limit exceeded|this organization has been disabled|you have reached your specified api usage limits|user location is not supported|` +
-		`your account does not have access|this api method requires billing|permission denied: consumer|[\w ]{3,40} api has not been used in project)`)
+		`your account does not have access to claude|this api method requires billing|permission denied: consumer|[\w ]{3,40} api has not been used in project)`)
 	badKey  = regexp.MustCompile(`^(?i)((invalid|incorrect) api key|api key (not valid|expired|not found))`)
 	noModel = regexp.MustCompile(`^(?i)((\S+: )?invalid model\b|model not exist|the (requested|provided) model .*(invalid|not supported)|\S+ is not a valid model|` +
 		`the model \S+ does not exist|project \S+ does not have access to model|模型不存在)`)

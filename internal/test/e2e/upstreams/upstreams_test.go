@@ -472,6 +472,7 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 		"a part":          {body: harness.Chat(false, 50, ``), mood: saying(200, `{"choices":[{"index":0,"finish_reason":"error","message":{"content":"x"}}],"usage":{"completion_tokens":1}}`), status: 200, says: "choices"},
 		"an answer later": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: saying(200, `{"object":"response","status":"queued","output":[]}`), status: 200, says: "queued"},
 		"failed answer":   {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: saying(200, `{"object":"response","error":{"code":"x"},"output":[]}`), status: 200},
+		"a tier":          {body: harness.Chat(false, 50, ``), mood: saying(403, `{"error":{"message":"Your account does not have access to the priority tier."}}`), status: 403},
 		"no object":       {body: harness.Chat(false, 50, ``), mood: saying(404, `{"error":{"code":"not_found"}}`), status: 404},
 		"makes":           {path: "/v1/batches", body: `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`, mood: harness.Status(500), status: 500},
 		"kept response":   {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: hangUp, status: 502},
