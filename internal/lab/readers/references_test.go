@@ -35,7 +35,7 @@ var tuning = []string{"training_file", "validation_file"}
 // ids to which it refers.
 func governed(t *testing.T, body []byte, d document) (problem string) {
 	t.Helper()
-	own, err := head.Read(body)
+	own, err := head.Read(bytes.TrimPrefix(body, []byte("\ufeff"))) // a mark before a body is left out, before it is read
 	if err != nil {
 		t.Fatalf("the gateway has forwarded what it does not read: %s\n%q", err.Message, body)
 	}
