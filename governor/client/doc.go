@@ -32,6 +32,6 @@
 //
 // # Stability
 //
-// Stable: what compiles and works with one release does so with the next. That holds for Usage, too, wherever it is declared, and not for
-// package tokens, to which Request.InputSize leads.
+// Stable: what compiles and works with one release does so with the next. Usage is stable as well, wherever it is
+// declared. Package tokens is not, to which Request.InputSize leads.
 package client

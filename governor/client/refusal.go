@@ -109,7 +109,8 @@ func (r *Refusal) Retryable() bool {
 	return r.Status >= 500 && !r.Final
 }
 
-// clear is the refusal of a call in words by which whoever goes by them never comes back at once, or for nothing, whatever a Door says.
+// clear is the refusal with an ID, and with a time to come back unless it is final: a caller that goes by it never comes back at once, or for
+// nothing, whatever a Door says.
 func (r *Refusal) clear(id string) *Refusal {
 	final := !r.Retryable()
 	if r.Final == final && (final || r.RetryAfter > 0) && r.ID == cmp.Or(r.ID, id) {

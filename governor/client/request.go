@@ -132,7 +132,7 @@ func (r *Request) Check() error {
 	return r.checkAmounts()
 }
 
-// wrongText says what no text of a call may be; "" if this one is none of that. A Door may send it in a protocol that has UTF-8 alone.
+// wrongText says why a text of a call is refused; "" if it is not. It has to be UTF-8 because a Door may send it in a protocol that has nothing else.
 func wrongText(s string, most int) string {
 	switch {
 	case len(s) > most:
