@@ -21,7 +21,7 @@ type Rule struct {
 	Own bool
 	// Free is how many of the slots it leaves free, and FreePPM how many more, in millionths.
 	Free, FreePPM int64
-	// LentPPM is how many of the slots are lent to whoever asks, in millionths. It says nothing where the rule leaves a claimant as many.
+	// LentPPM is how many of the slots are lent to whoever asks, in millionths. Nothing is lent if the rule leaves a claimant as many.
 	LentPPM int64
 	// Bounds are those in force.
 	Bounds
@@ -95,7 +95,8 @@ func (r *Rule) Sized(slots int64) (b Bounds) {
 			b.Most[below] = max(1, slots-ceilDiv(free*int64(below), LowestBand))
 		}
 	}
-	if lent := muldiv.Floor(slots, r.LentPPM, wholeSlots); lent > b.Most[0] { // else whoever is kept has as many
+	lent := muldiv.Floor(slots, r.LentPPM, wholeSlots)
+	if lent > b.Most[0] { // otherwise a claimant that the rule keeps has as many already
 		b.Lent = lent
 	}
 	return b

@@ -167,13 +167,17 @@ func (c *SharedCall) toldTake(t *Take) ToldTake {
 func (c *SharedCall) takesOf(list []ToldTake) (takes []Take) {
 	for i := range list {
 		t := &list[i]
-		if min(t.Link, int(t.Axis)) < 0 || t.Link >= len(c.holds.chain) || int(t.Axis) >= limits.Axes {
+		isLink := t.Link >= 0 && t.Link < len(c.holds.chain)
+		isAxis := t.Axis >= 0 && int(t.Axis) < limits.Axes
+		if !isLink || !isAxis {
 			continue
 		}
 		take := Take{link: &c.holds.chain[t.Link], axis: t.Axis, Amount: t.Amount}
-		if caps := take.link.own.caps; t.Budget >= len(caps) {
+		caps := take.link.own.caps
+		if t.Budget >= len(caps) {
 			continue
-		} else if t.Budget >= 0 {
+		}
+		if t.Budget >= 0 {
 			take.budget = caps[t.Budget]
 		}
 		takes = append(takes, take)
@@ -215,10 +219,11 @@ func (r *ToldRates) grant(t *timeline) (grant PoolGrant, paths map[escrow.NodeID
 // grantsOf are the grants that a log of an earlier version has of the pool's budgets.
 func (p *pool) grantsOf(now time.Time, list []ToldShare) (grants []Grant) {
 	for i := range list {
-		if at := list[i].Budget; at < 0 || at >= len(p.shares) {
+		at := list[i].Budget
+		if at < 0 || at >= len(p.shares) {
 			continue
 		}
-		a := p.shares[list[i].Budget]
+		a := p.shares[at]
 		a.advance(now)
 		grant := list[i].Grant
 		grant.Name = a.periodName()

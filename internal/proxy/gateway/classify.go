@@ -100,11 +100,10 @@ func reasonOf(err error) string {
 var accountCodes = map[string]bool{
 	"insufficient_quota": true, "billing_hard_limit_reached": true, "billing_not_active": true, "account_deactivated": true,
 	"exceeded_current_quota_error": true, "Arrearage": true, "insufficient_balance": true, "unsupported_country_region_territory": true,
-	"organization_restricted": true, "credit_limit": true, "AccountDisabled": true, "QuotaExceeded": true, "NOT_ENOUGH_BALANCE": true,
+	"organization_restricted": true, "credit_limit": true, "billing_error": true, "AccountDisabled": true, "QuotaExceeded": true, "NOT_ENOUGH_BALANCE": true,
 	"BILLING_DISABLED": true, "SERVICE_DISABLED": true, "CONSUMER_SUSPENDED": true, // Google's
 	"insufficient_user_quota": true, "pre_consume_token_quota_failed": true, // One API's and New API's
-	"billing_error": true,
-	"1113":          true, "30001": true, // of an empty balance, Zhipu's and SiliconFlow's
+	"1113": true, "30001": true, // of an empty balance, Zhipu's and SiliconFlow's
 }
 
 // modelCodes are those of errors about a model that an upstream does not have.
