@@ -23,6 +23,8 @@ func WithUsageWithheld(ctx context.Context) context.Context {
 //		log.Println(resp.Request.URL.Path, r.Cause, r.Usage.Input, r.Usage.Output)
 //	})
 //
+// The usage of an answer that comes compressed, as a client that says Accept-Encoding itself may get it, is not read.
+//
 // Streams of chat completions report their usage only when they are asked to: see AskForUsage of package govhttp.
 func Handler(end func(*http.Response, Result)) func(*http.Response) error {
 	return func(resp *http.Response) error {

@@ -48,6 +48,29 @@ func Look(beginning []byte) Nature {
 // eventFields begin the lines of event streams, also those of comments.
 var eventFields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
 
+// Preamble reports whether of a stream nothing has come yet but comments, what cannot be read, or what tells that an answer was begun: a
+// role, say, or the usage of the prompt. An event in which a whole answer stands, as those of Responses have it, is more.
+func Preamble(beginning []byte) bool {
+	var scan Scanner
+	var m Meter
+	scan.Feed(bytes.TrimLeft(beginning, " \t\r\n"))
+	for {
+		ev, ok := scan.Next()
+		if !ok {
+			return true
+		}
+		switch m.Observe(ev.Name, ev.Data) {
+		case KeepAlive, Opaque:
+		case Other:
+			if m.deltas > 0 || m.Finished() || member(ev.Data, "response") != nil {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+}
+
 // FirstError is the data of the error with which an event stream begins, before anything of its answer; nil if it begins otherwise. Of an
 // answer that was begun and failed, as those of Responses tell, it is no error of the stream. The stream is empty if it ends, at the end of
 // what is whole at the latest, before an answer began, or with nothing in it that can be read.

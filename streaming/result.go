@@ -43,13 +43,13 @@ type Result struct {
 	Text     int64 // of a whole answer without usage and Deltas: about how many bytes of text came, 1 at the least
 	Cause    Cause
 	Err      error // that broke the answer off; nil when Completed
-	Events   int64 // events with data up to the terminal one, withheld ones included; 1 of an error in place of a plain answer
+	Events   int64 // events with data up to the terminal one, withheld ones included; 0 of a plain answer
 	NoInput  bool  // the usage tells of an output alone: of the prompt it tells nothing, or nothing that can be read
 }
 
-// InPlace reports whether an error or nothing came in place of an answer.
+// InPlace reports whether an error or nothing came in place of an answer, or behind no more than the news that one was begun.
 func (r Result) InPlace() bool {
-	return r.Err == ErrEmpty || r.Cause == UpstreamFailed && r.Events == 1 && r.Deltas == 0 && r.Usage == Usage{Tier: r.Usage.Tier}
+	return r.Err == ErrEmpty || r.Cause == UpstreamFailed && r.Text == 0 && r.Deltas == 0 && r.Usage == Usage{Tier: r.Usage.Tier}
 }
 
 // verdict judges an end. ended: nothing could have followed; finished: the answer itself is whole;

@@ -98,7 +98,7 @@ func (h *held) End(e client.End) {
 	case client.Completed:
 		h.answered(e, streaming.Completed)
 	case client.Failed:
-		h.answered(e, streaming.UpstreamFailed)
+		h.answered(e, streaming.Truncated)
 	case client.Expired:
 		h.call.End(telemetry.Cancelled, admission.ReasonIdle, h.usage(e, streaming.Result{Cause: streaming.ClientGone, Deltas: e.Produced.Deltas}))
 	default:

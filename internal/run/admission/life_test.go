@@ -98,11 +98,11 @@ func TestLife_Ends(t *testing.T) {
 		{"broken, by its deltas", func(c *Call, _ context.CancelCauseFunc) {
 			c.Answered(streaming.Result{Cause: streaming.Truncated, Deltas: 12})
 		}, telemetry.Failed, "truncated", 112},
-		{"broken before its first delta", func(c *Call, _ context.CancelCauseFunc) {
+		{"lost before its first delta", func(c *Call, _ context.CancelCauseFunc) {
+			c.Answered(streaming.Result{Cause: streaming.Truncated, Events: 2})
+		}, telemetry.Failed, "truncated", 100},
+		{"failed before its first delta, as its upstream tells", func(c *Call, _ context.CancelCauseFunc) {
 			c.Answered(streaming.Result{Cause: streaming.UpstreamFailed, Events: 2})
-		}, telemetry.Failed, "event", 100},
-		{"an error in place of an answer", func(c *Call, _ context.CancelCauseFunc) {
-			c.Answered(streaming.Result{Cause: streaming.UpstreamFailed, Events: 1})
 		}, telemetry.Failed, "event", 0},
 		{"silent", func(c *Call, _ context.CancelCauseFunc) {
 			c.Answered(streaming.Result{Cause: streaming.IdleTimeout, Err: streaming.ErrIdle, Deltas: 12})

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"time"
+
+	"github.com/llmgov/llmgov/streaming"
 )
 
 // Begun is the body of an answer of which the beginning was read to see what it is, and is read again.
@@ -15,25 +17,31 @@ type Begun struct {
 	err           error  // that came behind it
 }
 
-// mostComments bounds for how long the comments with which a stream may begin are kept back. They keep its connection alive.
-const mostComments = 10 * time.Second
+// mostPreamble bounds for how long that is kept back with which a stream may begin before its answer. It keeps its connection alive.
+const mostPreamble = 10 * time.Second
 
 // Begin reads the beginning of a body of some length, or of -1. Of JSON, which may be short, and which its client wants whole,
-// that is as much as a piece holds, of all else what comes first, or first behind comments.
+// that is as much as a piece holds, of all else what comes first, or first behind what begins a stream before its answer does.
 func (b *Begun) Begin(body io.ReadCloser, length int64) {
 	*b = Begun{ReadCloser: body, piece: newPiece(false)}
-	until := time.Now().Add(mostComments)
+	until := time.Now().Add(mostPreamble)
 	for b.err == nil && b.end < len(b.piece) && (b.end == 0 || int64(b.end) != length) {
 		var n int
 		n, b.err = body.Read(b.piece[b.end:])
 		b.end += n
-		text := bytes.TrimLeft(b.piece[:b.end], " \t\r\n")
-		comments := len(text) > 0 && text[0] == ':' && !bytes.Contains(text, []byte("data:")) && time.Now().Before(until)
-		if n > 0 && !comments && (len(text) == 0 || text[0] != '{') {
+		if n > 0 && !isJSON(b.piece[:b.end]) && !(isPreamble(b.piece[:b.end]) && time.Now().Before(until)) {
 			break
 		}
 	}
 	b.whole = b.err == io.EOF || b.end > 0 && int64(b.end) == length
+}
+
+func isJSON(beginning []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(beginning, " \t\r\n"), []byte("{"))
+}
+
+func isPreamble(beginning []byte) bool {
+	return streaming.Look(beginning) == streaming.Events && streaming.Preamble(beginning)
 }
 
 // Whole reports whether the beginning is all of the answer.

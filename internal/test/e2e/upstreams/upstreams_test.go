@@ -115,6 +115,7 @@ func TestUpstreams_FailOver(t *testing.T) {
 		"error of a chunk's choice":   {mood: events("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\",\"error\":{\"code\":503}}]}\n\n"), class: "503"},
 		"error as a stream":           {mood: events(": PROCESSING\n\ndata: {\"error\":{\"message\":\"Provider returned error\",\"code\":502}}\n\n"), class: "502"},
 		"error behind a role":         {mood: events("data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\ndata: {\"error\":{\"type\":\"overloaded_error\"}}\n\n"), class: "529"},
+		"error behind a prompt":       {mood: events("event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9}}}\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"), class: "529"},
 		"error in llama.cpp's field":  {mood: events("error: {\"code\":500,\"message\":\"x\"}\n\n"), class: "500"},
 		"page as a stream":            {mood: events("<html>maintenance</html>"), class: "unreadable"},
 		"page":                        {mood: saying(200, `<html>maintenance</html>`), class: "unreadable"},
@@ -143,6 +144,7 @@ func TestUpstreams_FailOver(t *testing.T) {
 		"405":                         {mood: harness.Status(405)}, "421": {mood: harness.Status(421)}, "451": {mood: harness.Status(451)},
 		"cut before an event":  {mood: cut(""), class: "broken", lost: true},
 		"cut behind a comment": {mood: cut(": ping\n\n"), class: "broken", lost: true},
+		"cut behind a role":    {mood: cut("data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n"), class: "broken", lost: true},
 		"cut in an answer":     {mood: cut(`{"choices":`), class: "broken", lost: true},
 		"reset":                {mood: hangUp, class: "broken", lost: true},
 		"timeout":              {mood: harness.Silence, class: "timeout", lost: true},
@@ -201,11 +203,19 @@ func cut(text string) http.HandlerFunc {
 	}
 }
 
-// events answers every call with a stream.
+// events answers every call with a stream, whose events come one after the other.
 func events(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, text)
+		for event := range strings.SplitAfterSeq(text, "\n\n") {
+			_, _ = io.WriteString(w, event)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-time.After(time.Second):
+			case <-r.Context().Done():
+				return
+			}
+		}
 	}
 }
 
@@ -452,6 +462,7 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 		mood       http.HandlerFunc
 		status     int
 		says       string
+		free       bool
 	}{
 		"mid-stream":     {body: harness.Chat(true, 50, `,"mock":{"hangup_after":3}`), status: 200, says: `"code":"upstream_error"`},
 		"own fault":      {body: harness.Chat(false, 50, `,"mock":{"error_status":400}`), status: 400},
@@ -459,9 +470,9 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 		"not there":      {body: harness.Chat(false, 50, ``), mood: harness.Status(501), status: 501},
 		"of a model":     {body: harness.Chat(false, 50, ``), mood: saying(400, `{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}`), status: 400},
 		"quotes":         {body: harness.Chat(false, 50, ``), mood: saying(400, `{"error":{"code":"x","message":"No such tool: Your credit balance is too low"}}`), status: 400},
-		"wrong stream":   {body: harness.Chat(true, 50, ``), mood: events("data: {\"error\":{\"type\":\"invalid_request_error\"}}\n\n"), status: 400},
-		"failed stream":  {path: "/v1/responses", body: `{"model":"m","input":"x","stream":true}`, mood: events("data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"x\"}}}\n\n"), status: 200},
-		"wrong call":     {body: harness.Chat(false, 50, ``), mood: saying(200, `{"error":{"code":400}}`), status: 400},
+		"wrong stream":   {body: harness.Chat(true, 50, ``), mood: events("data: {\"error\":{\"type\":\"invalid_request_error\"}}\n\n"), status: 400, free: true},
+		"failed stream":  {path: "/v1/responses", body: `{"model":"m","input":"x","stream":true}`, mood: events("data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"x\"}}}\n\n"), status: 200, free: true},
+		"wrong call":     {body: harness.Chat(false, 50, ``), mood: saying(200, `{"error":{"code":400}}`), status: 400, free: true},
 		"nothing to say": {body: harness.Chat(false, 50, ``), mood: saying(200, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":""}}]}`), status: 200, says: "stop"},
 		"nothing to stream": {
 			body: harness.Chat(true, 50, ``), mood: events("data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"),
@@ -471,11 +482,15 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 		"filtered":        {body: harness.Chat(false, 50, ``), mood: saying(200, `{"choices":[],"usage":{"prompt_tokens":9}}`), status: 200, says: "choices"},
 		"a part":          {body: harness.Chat(false, 50, ``), mood: saying(200, `{"choices":[{"index":0,"finish_reason":"error","message":{"content":"x"}}],"usage":{"completion_tokens":1}}`), status: 200, says: "choices"},
 		"an answer later": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: saying(200, `{"object":"response","status":"queued","output":[]}`), status: 200, says: "queued"},
-		"failed answer":   {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: saying(200, `{"object":"response","error":{"code":"x"},"output":[]}`), status: 200},
-		"a tier":          {body: harness.Chat(false, 50, ``), mood: saying(403, `{"error":{"message":"Your account does not have access to the priority tier."}}`), status: 403},
-		"no object":       {body: harness.Chat(false, 50, ``), mood: saying(404, `{"error":{"code":"not_found"}}`), status: 404},
-		"makes":           {path: "/v1/batches", body: `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`, mood: harness.Status(500), status: 500},
-		"kept response":   {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: hangUp, status: 502},
+		"failed behind its beginning": {
+			path: "/v1/responses", body: `{"model":"m","input":"x","stream":true}`, status: 200, free: true,
+			mood: events("data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\ndata: {\"type\":\"response.in_progress\",\"response\":{\"id\":\"r\"}}\n\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"},\"usage\":null}}\n\n"),
+		},
+		"failed answer": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: saying(200, `{"object":"response","error":{"code":"x"},"output":[]}`), status: 200, free: true},
+		"a tier":        {body: harness.Chat(false, 50, ``), mood: saying(403, `{"error":{"message":"Your account does not have access to the priority tier."}}`), status: 403},
+		"no object":     {body: harness.Chat(false, 50, ``), mood: saying(404, `{"error":{"code":"not_found"}}`), status: 404},
+		"makes":         {path: "/v1/batches", body: `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`, mood: harness.Status(500), status: 500},
+		"kept response": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: hangUp, status: 502},
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
 			first := harness.NewUpstream(t, mock.Config{})
@@ -496,6 +511,9 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 			text := harness.ReadAll(resp)
 			if resp.StatusCode != c.status || !strings.Contains(text, c.says) || resp.ContentLength >= 0 && resp.ContentLength != int64(len(text)) {
 				t.Errorf("got %d, %d bytes of %d: %s", resp.StatusCode, len(text), resp.ContentLength, text)
+			}
+			if took := s.Charged("a", "input") + s.Charged("a", "output"); c.free && took != 0 {
+				t.Errorf("%d tokens are charged", took)
 			}
 			if n := second.Calls.Load(); n != 0 {
 				t.Errorf("the other upstream got %d calls", n)
