@@ -150,6 +150,7 @@ func (c *call) readHead(deployment string) *ask.Refusal {
 			c.head.WeighFiles(c.route.Files)
 		}
 	default:
+		c.body = head.Unmarked(c.body)
 		c.head, err = head.Read(c.body)
 	}
 	if err == nil && deployment != "" {

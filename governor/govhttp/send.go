@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/proxy/answers"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
@@ -82,6 +83,7 @@ func (g *governed) exchange(c *call, lease *client.Lease, next func(*http.Reques
 		if err != nil {
 			return nil, err
 		}
+		answers.Decode(resp)
 		refused := c.refuses(resp)
 		if refused == 0 {
 			if amended && resp.StatusCode/100 == 2 {

@@ -26,6 +26,7 @@ func AskForUsage(r *http.Request) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	body = head.Unmarked(body)
 	withheld := false
 	if h, wrong := head.Read(body); wrong == nil {
 		var edits []splice.Edit

@@ -1,6 +1,7 @@
-// Package encoded reads bodies of requests that come compressed, as agents send long conversations.
+// Package encoded reads bodies that come compressed: of requests, as agents send long conversations, and of answers that nobody asked
+// to be.
 //
-// A body is decoded once all of it is there, so that no slow sender holds a decoder, and as many bodies at once as there are
+// A body of a request is decoded once all of it is there, so that no slow sender holds a decoder, and as many bodies at once as there are
 // processors, of which one sender has half at most. How long it may become is up to whoever reads it: a few kilobytes may stand for gigabytes.
 package encoded
 

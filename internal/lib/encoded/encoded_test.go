@@ -1,8 +1,6 @@
 package encoded
 
 import (
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"io"
 	"strings"
@@ -13,14 +11,6 @@ import (
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
-
-func gzipped(t *testing.T, text string) []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_ = testkit.Must(w.Write([]byte(text)))(t)
-	_ = w.Close()
-	return b.Bytes()
-}
 
 func zstded(text string, opts ...zstd.EOption) []byte {
 	w, _ := zstd.NewWriter(nil, opts...)
@@ -37,18 +27,18 @@ func TestAll(t *testing.T) {
 		want     string
 		fails    bool
 	}{
-		"gzip":                 {"gzip", gzipped(t, text), text, false},
-		"gzip in two members":  {"x-gzip", append(gzipped(t, text), gzipped(t, "x")...), text + "x", false},
+		"gzip":                 {"gzip", []byte(testkit.Gzip(text)), text, false},
+		"gzip in two members":  {"x-gzip", []byte(testkit.Gzip(text) + testkit.Gzip("x")), text + "x", false},
 		"zstd":                 {"zstd", zstded(text), text, false},
 		"zstd in two frames":   {"zstd", append(zstded(text), zstded("x")...), text + "x", false},
 		"a long window":        {"zstd", zstded(text, zstd.WithWindowSize(8<<20)), text, false},
-		"longer than it may":   {"gzip", gzipped(t, text+text), (text + text)[:6001], false},
+		"longer than it may":   {"gzip", []byte(testkit.Gzip(text + text)), (text + text)[:6001], false},
 		"a bomb":               {"zstd", zstded(strings.Repeat("\x00", 64<<20)), strings.Repeat("\x00", 6001), false},
-		"cut gzip":             {"gzip", gzipped(t, text)[:30], "", true},
+		"cut gzip":             {"gzip", []byte(testkit.Gzip(text))[:30], "", true},
 		"cut zstd":             {"zstd", zstded(text)[:20], "", true},
 		"a wrong checksum":     {"zstd", broken, "", true},
-		"something behind":     {"gzip", append(gzipped(t, text), "x"...), "", true},
-		"another one":          {"zstd", gzipped(t, text), "", true},
+		"something behind":     {"gzip", []byte(testkit.Gzip(text) + "x"), "", true},
+		"another one":          {"zstd", []byte(testkit.Gzip(text)), "", true},
 		"too long a window":    {"zstd", []byte("\x28\xb5\x2f\xfd\x00\x80\x09\x00\x00x"), "", true},   // 64 MiB
 		"a window that may be": {"zstd", []byte("\x28\xb5\x2f\xfd\x00\x78\x09\x00\x00x"), "x", false}, // 32 MiB
 		"nothing":              {"gzip", nil, "", true},
@@ -59,7 +49,7 @@ func TestAll(t *testing.T) {
 			if errors.As(err, &broken) != c.fails || err == nil && string(got) != c.want {
 				t.Errorf("got %d bytes, %v", len(got), err)
 			}
-			if again, err := All("a", c.encoding, map[bool][]byte{true: zstded("y"), false: gzipped(t, "y")}[c.encoding == "zstd"], 9); string(again) != "y" {
+			if again, err := All("a", c.encoding, map[bool][]byte{true: zstded("y"), false: []byte(testkit.Gzip("y"))}[c.encoding == "zstd"], 9); string(again) != "y" {
 				t.Errorf("behind it another one is read as %q, %v", again, err)
 			}
 		})
@@ -68,7 +58,7 @@ func TestAll(t *testing.T) {
 
 // TestAll_Ratio: few bytes that become many are given up as soon as they are more than text is.
 func TestAll_Ratio(t *testing.T) {
-	for encoding, body := range map[string][]byte{"gzip": gzipped(t, strings.Repeat("\x00", 8<<20)), "zstd": zstded(strings.Repeat("\x00", 8<<20))} {
+	for encoding, body := range map[string][]byte{"gzip": []byte(testkit.Gzip(strings.Repeat("\x00", 8<<20))), "zstd": zstded(strings.Repeat("\x00", 8<<20))} {
 		all, err := All("a", encoding, body, 8<<20)
 		broken, ok := errors.AsType[*Broken](err)
 		if !ok || broken.Cause != errRatio || len(all) > 2<<20 {
@@ -81,7 +71,7 @@ func TestAll_Ratio(t *testing.T) {
 func TestRead_Fair(t *testing.T) {
 	defer func(before chan struct{}) { places = before }(places)
 	places = make(chan struct{}, 4)
-	body := gzipped(t, "x")
+	body := []byte(testkit.Gzip("x"))
 	var all sync.WaitGroup
 	began := make(chan struct{}, 100)
 	last := make(chan struct{})

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"net/http"
 	"sync"
 	"time"
@@ -68,9 +67,6 @@ func (c *call) readQuery() *refusal {
 // headReaders are the memory in which bodies are read.
 var headReaders = sync.Pool{New: func() any { return new(head.Reader) }}
 
-// byteOrderMark is what some writers of .NET and PowerShell begin a JSON body with, and not all servers skip.
-var byteOrderMark = []byte("\ufeff")
-
 func (c *call) readHead() *refusal {
 	var err *head.Error
 	switch c.route.Body {
@@ -85,7 +81,7 @@ func (c *call) readHead() *refusal {
 			c.head.Model = c.query.Get("model")
 		}
 	default:
-		c.body = bytes.TrimPrefix(c.body, byteOrderMark)
+		c.body = head.Unmarked(c.body)
 		r := headReaders.Get().(*head.Reader)
 		err = r.Read(&c.room, c.body)
 		headReaders.Put(r)

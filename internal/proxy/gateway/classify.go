@@ -14,8 +14,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/answers"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/relay"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
@@ -191,10 +193,11 @@ func (c *call) lookInto(resp *http.Response) {
 		resp.Header["Content-Type"] = contentJSON
 		nature = streaming.Wrong
 	}
+	cut := c.begun.Cut()
 	switch {
-	case c.begun.Cut() != nil && (c.try.noAnswer || !stream) && c.tries.ctx.Err() == nil:
-		c.try.cut = true
-		c.try.noAnswer = false
+	case cut != nil && (c.try.noAnswer || !stream) && c.tries.ctx.Err() == nil:
+		c.try.noAnswer = errors.As(cut, new(*encoded.Broken))
+		c.try.cut = !c.try.noAnswer
 	case failure != nil && nature != streaming.Wrong:
 		c.try.noAnswer = true // an error that is no JSON
 	case nature == streaming.Wrong:
@@ -208,7 +211,7 @@ func (c *call) lookInto(resp *http.Response) {
 	case nature == streaming.Events:
 		resp.Header["Content-Type"] = eventStream
 	default:
-		c.try.noAnswer = nature == streaming.Foreign || c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, byteOrderMark))
+		c.try.noAnswer = nature == streaming.Foreign || c.begun.Whole() && !gjson.ValidBytes(head.Unmarked(beginning))
 	}
 }
 

@@ -105,6 +105,8 @@ var (
 	// errUpstreamKey is the upstream refusing the operator's key, which is no
 	// business of the tenant.
 	errUpstreamKey = errors.New("the upstream refuses the key it was given")
+	// errCut is the connection being lost before anything of the answer could reach the client.
+	errCut = errors.New("the upstream broke off its answer")
 	// errRedirected is the upstream sending the caller elsewhere, which is not followed either.
 	errRedirected = errors.New("the upstream redirects to another address")
 )
@@ -113,6 +115,8 @@ var (
 func (t *try) withheld(resp *http.Response) error {
 	status := resp.StatusCode
 	switch {
+	case t.cut:
+		return errCut
 	case isEncoded(resp.Header):
 		return stored.ErrUnreadable
 	case t.refusesKey(status):
@@ -125,8 +129,8 @@ func (t *try) withheld(resp *http.Response) error {
 	return nil
 }
 
-// isEncoded reports whether an answer is compressed or the like, although identity was asked for: its usage could not be read, nor
-// how large it becomes at the client.
+// isEncoded reports whether an answer is compressed or the like in a way that is not known: its usage could not be read, nor how large it
+// becomes at the client.
 func isEncoded(h http.Header) bool {
 	encoding, _ := encoded.Of(h["Content-Encoding"])
 	return encoding != ""

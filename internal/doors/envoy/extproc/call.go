@@ -38,10 +38,11 @@ type call struct {
 	added    upstreams.Addition // to the body
 	said     upstreams.Words    // in the body as it came
 
-	status  int  // of the answer, once its headers have come
-	events  bool // the answer is labelled as an event stream that can be read
-	encoded bool // it cannot be read
-	decoded bool // the body of the request came encoded
+	status   int    // of the answer, once its headers have come
+	events   bool   // the answer is labelled as an event stream that can be read
+	encoding string // of the answer, though identity was asked for
+	readable bool   // in spite of that
+	decoded  bool   // the body of the request came encoded, or with a byte order mark
 }
 
 // sentBody says whether the proxy sends the body of a request.

@@ -151,6 +151,9 @@ func (c *call) readHead() (err *head.Error) {
 	if c.at.Route.Body == dialect.Form {
 		c.head, _, err = head.ReadForm(c.body, c.header.Get("Content-Type"))
 	} else {
+		body := head.Unmarked(c.body)
+		c.decoded = c.decoded || len(body) < len(c.body)
+		c.body = body
 		r := c.s.readers.Get().(*head.Reader)
 		h := &head.Head{}
 		err = r.Read(h, c.body)

@@ -1,7 +1,6 @@
 package extproc_test
 
 import (
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -175,21 +174,19 @@ func TestProcess_PlainAnswer(t *testing.T) {
 	}
 }
 
-// A body that comes compressed is read as it was, and goes on as that.
+// A body that comes compressed, or with a byte order mark, is read as it was, and goes on as that.
 func TestProcess_EncodedBody(t *testing.T) {
-	w := newWorld(t, nil)
-	p := w.call()
-	p.ask(opened("/v1/chat/completions", buffered, "content-encoding", "gzip"))
 	plain := strings.Replace(chat, `"stream":true,`, "", 1)
-	var zipped strings.Builder
-	zip := gzip.NewWriter(&zipped)
-	_, _ = zip.Write([]byte(plain))
-	_ = zip.Close()
-	on := p.ask(body(zipped.String())).GetRequestBody().GetResponse()
-	if got := string(on.BodyMutation.GetBody()); got != plain || !slices.Contains(on.HeaderMutation.RemoveHeaders, "content-encoding") {
-		t.Errorf("the model server gets %s, without the headers %v", got, on.HeaderMutation.RemoveHeaders)
+	for encoding, came := range map[string]string{"gzip": testkit.Gzip(plain), "zstd": testkit.Zstd("\ufeff" + plain), "identity": "\ufeff" + plain} {
+		w := newWorld(t, nil)
+		p := w.call()
+		p.ask(opened("/v1/chat/completions", buffered, "content-encoding", encoding))
+		on := p.ask(body(came)).GetRequestBody().GetResponse()
+		if got := string(on.BodyMutation.GetBody()); got != plain || !slices.Contains(on.HeaderMutation.RemoveHeaders, "content-encoding") {
+			t.Errorf("%s: the model server gets %s, without the headers %v", encoding, got, on.HeaderMutation.RemoveHeaders)
+		}
+		p.leave()
 	}
-	p.leave()
 }
 
 // A refusal is an answer in the caller's dialect, with every header that the gateway's has.
@@ -314,6 +311,8 @@ func TestProcess_Charges(t *testing.T) {
 	ok := answered("200", "text/event-stream")
 	alone := answered("200", "application/json")
 	alone.GetResponseHeaders().EndOfStream = true
+	zipped := answered("200", "text/event-stream", "content-encoding", "gzip")
+	gzipped := testkit.Gzip(delta + stopped + usage + done)
 	for name, c := range map[string]struct {
 		messages []*pb.ProcessingRequest
 		want     int64
@@ -332,6 +331,10 @@ func TestProcess_Charges(t *testing.T) {
 		"an error in its place":     {[]*pb.ProcessingRequest{answered("200", "application/json"), part(`{"error":{"message":"x"}}`, true)}, 0},
 		"an event in its place":     {[]*pb.ProcessingRequest{ok, part(`data: {"error":{"message":"x"}}`+"\n\n", true)}, 0},
 		"of another label":          {[]*pb.ProcessingRequest{answered("200", "text/plain"), part(delta+stopped+usage+done, true)}, 11},
+		"a stream in gzip":          {[]*pb.ProcessingRequest{zipped, part(gzipped[:30], false), part(gzipped[30:], true)}, 11},
+		"an answer in zstd":         {[]*pb.ProcessingRequest{answered("200", "application/json", "content-encoding", "zstd"), part(testkit.Zstd(`{"choices":[{"text":"a"}],"usage":{"prompt_tokens":9,"completion_tokens":2}}`), true)}, 11},
+		"an error in gzip":          {[]*pb.ProcessingRequest{answered("200", "application/json", "content-encoding", "gzip"), part(testkit.Gzip(`{"error":{"message":"x"}}`), true)}, 0},
+		"no gzip, but labelled":     {[]*pb.ProcessingRequest{zipped, part(delta, false), part(delta+stopped+usage+done, true)}, 60},
 		"an error of the server":    {[]*pb.ProcessingRequest{answered("503", "application/json"), part("{}", true)}, 0},
 		"an error of the caller":    {[]*pb.ProcessingRequest{answered("400", "application/json")}, 0},
 		"the server's limit":        {[]*pb.ProcessingRequest{answered("429", "application/json"), part("{}", false), trailers()}, 0},

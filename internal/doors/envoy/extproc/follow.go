@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/answers"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
@@ -57,9 +58,8 @@ func (c *call) answer(m *pb.HttpHeaders) *pb.CommonResponse {
 		c.Answered(streaming.Result{Cause: streaming.Truncated, Err: streaming.ErrEmpty})
 	}
 	kind, _, _ := strings.Cut(upstream.Get("Content-Type"), ";")
-	encoding := upstream.Get("Content-Encoding")
-	c.encoded = encoding != "" && encoding != "identity"
-	c.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && !c.encoded
+	c.encoding, c.readable = encoded.Of(upstream["Content-Encoding"])
+	c.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && c.readable
 
 	own := make(http.Header, 12) // the id, and a tenant's standing on all axes
 	var remove []string

@@ -1,12 +1,14 @@
 package extproc
 
 import (
+	"errors"
 	"io"
 	"sync"
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
+	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/streaming"
 )
@@ -30,8 +32,9 @@ func (c *call) pass(m *pb.ProcessingRequest) error {
 	return c.wire.send(responseTrailers())
 }
 
-// withholds reports whether the client did not ask for the usage chunk.
-func (c *call) withholds() bool { return c.added&upstreams.AddedUsage != 0 }
+// withholds reports whether the client did not ask for the usage chunk. An encoded stream passes as it came, since its head may have gone
+// where its parts do not come.
+func (c *call) withholds() bool { return c.added&upstreams.AddedUsage != 0 && c.encoding == "" }
 
 // learn notes what of the additions an error refuses: this call cannot be sent once more, but later ones go without it.
 func (c *call) learn(said []byte) {
@@ -49,10 +52,14 @@ func (c *call) metered(p *parts) io.ReadCloser {
 		}
 		c.Answered(res)
 	}
-	if !c.events && (c.encoded || streaming.Look(p.rest) != streaming.Events) {
-		return streaming.NewWhole(p, streaming.WholeOptions{Text: c.at.Route.Sounds, End: end})
+	from := io.ReadCloser(p)
+	if c.encoding != "" && c.readable {
+		from = encoded.Body(c.encoding, p)
 	}
-	return streaming.NewBody(p, streaming.Options{WithholdUsage: c.withholds(), First: c.NoteFirst, Progress: c.Progress, End: end})
+	if !c.events && (c.encoding != "" || streaming.Look(p.rest) != streaming.Events) {
+		return streaming.NewWhole(from, streaming.WholeOptions{Text: c.at.Route.Sounds, End: end})
+	}
+	return streaming.NewBody(from, streaming.Options{WithholdUsage: c.withholds(), First: c.NoteFirst, Progress: c.Progress, End: end})
 }
 
 // parts reads an answer that comes in messages. Each is answered, with all that was read of it, when the next one is
@@ -85,7 +92,7 @@ func (p *parts) copy(body io.ReadCloser) error {
 		switch {
 		case p.broken != nil:
 			return p.broken
-		case err == io.EOF:
+		case err == io.EOF, errors.As(err, new(*encoded.Broken)): // the rest passes unread
 			return nil
 		case err != nil:
 			return err

@@ -1,6 +1,8 @@
 package head
 
 import (
+	"bytes"
+
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
@@ -13,6 +15,12 @@ type Reader struct {
 	size tokens.Measurer
 	conv conversing
 }
+
+// byteOrderMark is what some writers of .NET and PowerShell begin a JSON body with, and not all servers skip.
+var byteOrderMark = []byte("\ufeff")
+
+// Unmarked is a JSON body without its byte order mark, as it is to be read and sent on.
+func Unmarked(body []byte) []byte { return bytes.TrimPrefix(body, byteOrderMark) }
 
 // Read is [Reader.Read] of a new Reader into a new Head.
 func Read(body []byte) (*Head, *Error) {

@@ -86,12 +86,13 @@ func (u *Upstream) Serves(r *route.Route, model string) bool {
 	return u.Provider.Has(r.Dialect, r.Path) && (!u.Address.InPath(r.Path) || objects.IsID(model))
 }
 
-// RoundTrip sends a request to the upstream. Its key is masked in the body that comes back.
+// RoundTrip sends a request to the upstream. The body that comes back is decoded, and the upstream's key is masked in it.
 func (u *Upstream) RoundTrip(through http.RoundTripper, r *http.Request) (*http.Response, error) {
 	resp, err := u.By(through).RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
+	answers.Decode(resp)
 	resp.Body = answers.NewBody(resp.Body, u.Secrets)
 	return resp, nil
 }

@@ -2,8 +2,6 @@ package input
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"net"
@@ -13,8 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/llmgov/llmgov/internal/test/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -109,34 +105,23 @@ func TestInput_Keys(t *testing.T) {
 // Bodies that agents send compressed are read as they were before, at the size that they were; others are refused.
 func TestInput_Encoding(t *testing.T) {
 	s := sockets.New(t, sockets.World{Config: func(c *tenants.Config) { c.MaxBody = 64 << 10 }})
-	zip := func(text string) string {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		_, _ = io.WriteString(w, text)
-		_ = w.Close()
-		return b.String()
-	}
-	zstandard := func(text string) string {
-		w, _ := zstd.NewWriter(nil)
-		return string(w.EncodeAll([]byte(text), nil))
-	}
 	chat := sockets.Chat(``)
 	for _, c := range []struct {
 		encoding, body string
 		status         int
 		says           string
 	}{
-		{"gzip", zip(chat), 200, ""},
-		{"x-gzip, identity", zip(chat), 200, ""},
-		{"zstd", zstandard(chat), 200, ""},
-		{"ZSTD", zstandard(chat), 200, ""},
+		{"gzip", testkit.Gzip(chat), 200, ""},
+		{"x-gzip, identity", testkit.Gzip(chat), 200, ""},
+		{"zstd", testkit.Zstd(chat), 200, ""},
+		{"ZSTD", testkit.Zstd(chat), 200, ""},
 		{"br", chat, 415, "gzip or zstd"},
 		{"gzip, zstd", chat, 415, "gzip or zstd"},
 		{"gzip", "\x1f\x8b\x08\x00", 400, "gzip"},
-		{"zstd", zstandard(chat)[:20], 400, "zstd"},
-		{"gzip", zip(chat + strings.Repeat(" ", 64<<10)), 413, "64 KiB"},
-		{"zstd", zstandard(strings.Repeat("\x00", 1<<28)), 413, "64 KiB"},
-		{"zstd", zstandard(`{"model":"gpt-4o","model":"o3"}`), 400, "twice"},
+		{"zstd", testkit.Zstd(chat)[:20], 400, "zstd"},
+		{"gzip", testkit.Gzip(chat + strings.Repeat(" ", 64<<10)), 413, "64 KiB"},
+		{"zstd", testkit.Zstd(strings.Repeat("\x00", 1<<28)), 413, "64 KiB"},
+		{"zstd", testkit.Zstd(`{"model":"gpt-4o","model":"o3"}`), 400, "twice"},
 	} {
 		reply := s.Post("/v1/chat/completions", c.body, "Content-Encoding", c.encoding)
 		if reply.Status != c.status || !strings.Contains(reply.Body, c.says) {
