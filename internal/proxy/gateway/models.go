@@ -44,7 +44,7 @@ func (c *call) model(id, pool string) modelObject {
 // list. A single name is not looked up there, since providers accept more names than they list.
 func (c *call) serveModels() {
 	c.showStanding()
-	id := strings.TrimPrefix(c.r.URL.Path[strings.Index(c.r.URL.Path, "/models")+len("/models"):], "/")
+	id := strings.Trim(c.r.URL.Path[strings.Index(c.r.URL.Path, "/models")+len("/models"):], "/")
 	if id != "" {
 		p, ok := c.world.Snapshot.PoolOf(id)
 		if !ok || !c.Tenant.MayUse(id) {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/internal/ops/crash"
@@ -16,7 +17,7 @@ import (
 // last, and hold theirs.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer connections.Begin(r.Context()).End()
-	if r.Method == http.MethodHead && r.URL.Path == "/" { // agents ask whether anybody is there when they start
+	if r.Method == http.MethodHead && isBase(r.URL.Path) { // agents ask whether anybody is there when they start
 		return
 	}
 	c := g.begin(rw, r)
@@ -29,6 +30,12 @@ func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case answer != nil:
 		c.pass(answer)
 	}
+}
+
+// isBase reports whether a path is that of a base address, as clients may have it configured.
+func isBase(path string) bool {
+	base := strings.Trim(path, "/")
+	return base == "" || base == "v1"
 }
 
 // begin begins the call of a request, in the memory of one that has ended.

@@ -176,8 +176,10 @@ func TestAgents_Start(t *testing.T) {
 		}
 
 		before := s.Sum("llmgov_requests_total", nil)
-		if ans := asks(t, s, "HEAD", "/", ""); ans.Status != http.StatusOK {
-			t.Errorf("HEAD /: %d", ans.Status)
+		for _, base := range []string{"/", "//", "/v1", "/v1/"} {
+			if ans := asks(t, s, "HEAD", base, ""); ans.Status != http.StatusOK {
+				t.Errorf("HEAD %s: %d", base, ans.Status)
+			}
 		}
 		if n := s.Sum("llmgov_requests_total", nil) - before; n != 0 {
 			t.Errorf("HEAD / counts as %d requests", n)
@@ -188,7 +190,7 @@ func TestAgents_Start(t *testing.T) {
 
 		anthropic := []string{"Anthropic-Version", "2023-06-01"}
 		list := asks(t, s, "GET", "/v1/models?limit=1000", "a", anthropic...)
-		one := asks(t, s, "GET", "/v1/models/gpt-y", "a", anthropic...)
+		one := asks(t, s, "GET", "/v1/models/gpt-y/", "a", anthropic...)
 		got := fmt.Sprint(
 			gjson.Get(list.Body, "data.#.display_name"), gjson.Get(list.Body, "data.#.type"), gjson.Get(list.Body, "data.0.created_at"),
 			gjson.Get(list.Body, "has_more"), gjson.Get(list.Body, "first_id"), gjson.Get(list.Body, "last_id"), gjson.Get(one.Body, "display_name"),
