@@ -19,7 +19,7 @@ const bodyPatience = 10 * time.Second
 
 // read reads a body. Afterwards the client may be silent for as long as it waits.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+	if encoding := strings.Join(r.Header["Content-Encoding"], ", "); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, &client.Refusal{
 			Status: http.StatusUnsupportedMediaType, Code: ask.CodeInvalid, Header: http.Header{},
 			Message: fmt.Sprintf("A body with Content-Encoding %.100q is not read here. Send it as it is.", encoding),
