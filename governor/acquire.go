@@ -5,9 +5,9 @@ import "context"
 // Acquire asks for one call: the tenant's own limits first, then the budgets, then
 // the pool's share. It is admitted with all of them or refused with none; while it waits it may hold some. It waits for limits and share, in all up to
 // the tenant's MaxWait or what the request allows; what a
-// budget has no room for is refused at once. A deadline of ctx is a MaxWait, too: a call
-// whose turn comes later is refused at once. The lease it returns
-// must be ended by Settle or Release; the first of them counts.
+// budget has no room for is refused at once. A deadline of ctx is a MaxWait, too. A call
+// whose turn is foreseen to come later is refused at once. The lease it returns
+// must be ended by Settle, Break, Charge or Release; the first of them counts.
 //
 // The error is a [*Refusal], which is an [ErrRefused]. If ctx has ended, it is ctx's error as well.
 //

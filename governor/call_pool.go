@@ -100,7 +100,7 @@ func (c *call) hearGrant(why cause) progress {
 	return c.again()
 }
 
-// pause waits until the call can go anywhere, in the pool's queue and without holding anything.
+// pause waits until the call can go anywhere, holding nothing. It counts in the length of the pool's queue.
 func (c *call) pause(until time.Time) progress {
 	if verdict := c.pool.escrow.Pause(c.access.seat.leaf); verdict != escrow.Queued {
 		return c.refuse(c.refusedPaused(verdict))

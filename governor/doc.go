@@ -57,7 +57,8 @@
 //
 // Budgets hold the expected cost of a call. Nobody waits for a budget that has no room:
 // if it is spent the next period is far away, and if calls in flight hold it, who knows when
-// they end.
+// they end. Only a grant of one that several nodes share is waited for: of a tenant's budget in the line of its
+// limits, of a pool's in a stage of its own, holding nothing.
 //
 // A Journal keeps, record by record, all that must outlive the process (package record). A call goes when its record is
 // written. The memory of a journal is the Past with which a new governor begins.
@@ -135,7 +136,8 @@
 // are called from outside. Tests of internal/test/arch hold the code against this.
 //
 // A call is a value with a stage (call.go). It goes on as far as it can when it asks, and again when it is woken: by whoever makes room for
-// it, or at a time. These are its stages, in order:
+// it, or at a time. Whoever leaves a line, or gives back what it holds of a limit, wakes the first in that line, also where a reload refuses it; those
+// whom one reload refuses are woken in the order in which they asked. These are its stages, in order:
 //
 //	                                   holds meanwhile          a reload without its tenant or pool
 //	Pause: it can go nowhere yet       nothing                  refuses it
@@ -143,7 +145,7 @@
 //	listening to the store's answer    nothing                  is looked at once the answer is there
 //	in a line, refused by the store    nothing                  refuses it
 //	lacking a grant of pool's budget   nothing                  refuses it
-//	in the pool's queue                its chain, unbooked      changes nothing
+//	in the pool's queue                chain unbooked, budgets  changes nothing
 //	its journal record is written      all                      changes nothing
 //
 // A drain refuses all of these but the last, and so does an outage of the pool but for those who listen. All times are on one agenda (timeline.go), for the first of which there is a timer. There are no goroutines of this

@@ -53,12 +53,12 @@ func (v *tenantView) below(req *Request) int {
 type cause int
 
 const (
-	woken cause = iota // something changed: look again
-	timedOut
-	gone     // its caller went away
-	draining // the governor drains
-	lostAll  // an outage of its pool began
-	unplaced // a reload took its place in the pool away
+	woken    cause = iota // something changed: look again
+	timedOut              // its time has come: to look again, or the end of its pause or of its wait
+	gone                  // its caller went away
+	draining              // the governor drains
+	lostAll               // an outage of its pool began
+	unplaced              // a reload took its place in the pool away
 )
 
 // ends reports whether the call cannot go, even if its turn has come.
