@@ -15,10 +15,11 @@ const (
 // textOf is the size of the text that a file in base64 is. A file is text if it is declared as such, or is no PDF and has hardly anything but characters.
 func (m *Measurer) textOf(file Span, declared bool) (s Size, isText bool) {
 	digits := file.digits(m.body)
+	m.scratch = appendDecoded(m.scratch[:0], digits, 0, min(len(digits), sampleSize))
+	pdf := bytes.HasPrefix(m.scratch, []byte("%PDF"))
 	m.scratch = m.scratch[:0]
 	samples(len(digits), fileSamples, sampleSize, func(from, to int) { m.scratch = appendDecoded(m.scratch, digits, from, to) })
-	const pdf = "JVBERi" // %PDF
-	isText = declared || !bytes.HasPrefix(digits, []byte(pdf)) && readable(m.scratch)
+	isText = declared || !pdf && readable(m.scratch)
 	if !isText || len(m.scratch) == 0 {
 		return s, false
 	}

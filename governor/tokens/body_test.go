@@ -147,7 +147,7 @@ func TestMeasure_FilesOfText(t *testing.T) {
 			}
 		}
 	}
-	pdf := base64.StdEncoding.EncodeToString([]byte("%PDF-1.4" + strings.Repeat("zqxj ", 1000)))
+	pdf := base64.StdEncoding.EncodeToString([]byte("%PDF-1.4" + strings.Repeat("zqxj ", 3000)))
 	m := Measure([]byte(`{"input":[{"content":[{"type":"input_file","file_data":"data:application/pdf;base64,` + pdf + `"}]}]}`))
 	if m.Size[Document] < int64(len(pdf))*letterWeight || m.Text() > 200*letterWeight {
 		t.Errorf("a PDF is %v", m.Size)
@@ -282,6 +282,7 @@ var measured = []string{
 	`{"input":[{"type":"input_file","file_data":"data:text\/plain;base64,QUFB/w=="},{"type":"document","source":{"type":"base64","media_type":"\u0054ext/csv","data":"JVBERi0xenF4\/w"}}]}`,
 	`{"input":[{"type":"input_file","file_data":"data:application/pdf;base64,JVBERi0xenF4ag=="},{"type":"file","file":{"file_data":"data:a;base64,AAECAwQF"}},{"type":"image_url","image_url":"data:text/a;base64,QUFB"}]}`,
 	`{"messages":[{"content":[{"type":"file","file":{"file_data":"data:;base64,QUFB=QUFBIHpxeGo="}}]}]}`,
+	`{"input":[{"type":"input_file","file_data":"data:;base64,JVBERnF"},{"type":"input_file","file_data":"JV=BERnF"},{"type":"input_file","file_data":"JVBE"}]}`,
 	`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,QUFB","media_type":"text/x","data":"QUFBIHpxeGo"}}]}]}`,
 	`{"messages":[{"content":[{"type":"image","source":{"media_type":"text/x","url":"https://a"},"image_url":"data:text/a;base64,QUFB"}]}]}`,
 	`{"tools":[{"type":"function","type":"x"},{"type":7},[{"type":"x"}],"x"],"mcp_servers":[{}],"plugins":{},"web_search_options":{},"extra_body":{"prompt":{}}}`,
