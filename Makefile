@@ -125,12 +125,13 @@ lint:
 
 check: lint test test-race fuzz fuzz-readers
 
-# Every fuzz target there is, found by name, 20 s each, of which little is spent on making what is found smaller.
+# Every fuzz target there is, found by name, with 100,000 inputs each: Go 1.26 fails now and then where a time is over
+# (https://github.com/golang/go/issues/75804). Little is spent on making what is found smaller.
 fuzz:
 	@set -e; grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
 		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' $$file); do \
 			echo "fuzz $$target in $$(dirname $$file)"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime 20s -fuzzminimizetime 200x ./$$(dirname $$file); \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime 100000x -fuzzminimizetime 200x ./$$(dirname $$file); \
 		done; \
 	done
 
