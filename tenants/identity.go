@@ -79,12 +79,12 @@ var issuerShape = shape[Issuer]{
 			Read: func(v value, i *Issuer) { i.Issuer = readIssuerURL(v) }, Need: needClaim,
 		},
 		{
-			Name: "audience", About: "One of the audiences (aud) that a token must be for.", Kind: strictyaml.TextKind(`^\S+$`),
+			Name: "audience", About: "One of the audiences (aud) that a token must be for.", Kind: strictyaml.TextKind(`.`),
 			Read: func(v value, i *Issuer) { i.Audience, _ = v.Scalar() }, Need: needClaim,
 		},
 		{
 			Name: "jwks", About: "Where its public keys are: a URL, or a file relative to this one. Left out, the issuer is asked, by OpenID Connect Discovery.",
-			Kind: strictyaml.TextKind(`^\S+$`), Read: func(v value, i *Issuer) { i.JWKS, _ = v.Scalar() },
+			Kind: strictyaml.TextKind(`.`), Read: func(v value, i *Issuer) { i.JWKS, _ = v.Scalar() },
 		},
 		{
 			Name: "algorithms", About: "The algorithms of signatures that count. Left out, RS256 and ES256.",
