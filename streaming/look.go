@@ -61,6 +61,9 @@ func Preamble(beginning []byte) bool {
 		}
 		switch m.Observe(ev.Name, ev.Data) {
 		case KeepAlive, Opaque:
+			if ev.Error != nil {
+				return false
+			}
 		case Other:
 			if m.deltas > 0 || m.Finished() || member(ev.Data, "response") != nil {
 				return false

@@ -27,6 +27,7 @@ func TestPreamble(t *testing.T) {
 		"an end":             {role + `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n", false},
 		"a tool":             {prompt + `data: {"type":"content_block_start","content_block":{"type":"tool_use","name":"x"}}` + "\n\n", false},
 		"an error":           {role + "data: {\"error\":{\"message\":\"x\"}}\n\n", false},
+		"llama.cpp's error":  {role + "error: {\"code\":500}\n\n", false},
 		"an end alone":       {"data: [DONE]\n\n", false},
 		"a response":         {`data: {"type":"response.created","response":{"id":"x"}}` + "\n\n", false},
 		"usage":              {`data: {"choices":[],"usage":{"prompt_tokens":1}}` + "\n\n", false},

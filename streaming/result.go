@@ -47,7 +47,7 @@ type Result struct {
 	NoInput  bool  // the usage tells of an output alone: of the prompt it tells nothing, or nothing that can be read
 }
 
-// InPlace reports whether an error or nothing came in place of an answer, or behind no more than the news that one was begun.
+// InPlace reports whether an error or nothing came in place of an answer: behind nothing that counts as a part of one, and without usage.
 func (r Result) InPlace() bool {
 	return r.Err == ErrEmpty || r.Cause == UpstreamFailed && r.Text == 0 && r.Deltas == 0 && r.Usage == Usage{Tier: r.Usage.Tier}
 }

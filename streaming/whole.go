@@ -106,7 +106,7 @@ func (w *Whole) endLocked(err error) (res Result, ends bool) {
 		res.Cause, res.Err = Truncated, ErrEmpty
 		return res, true
 	}
-	if failedBare := w.find.failed() && !w.find.filled && !w.find.said; !failedBare && !res.Reported && err == io.EOF {
+	if failedBare := w.find.failed() && !w.find.filled && !w.find.said; !failedBare && !res.Reported && (err == io.EOF || w.find.failed()) {
 		res.Text = max(1, w.find.texts)
 	}
 	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, w.find.failed(), false, err)

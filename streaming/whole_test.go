@@ -295,3 +295,27 @@ func TestHandler(t *testing.T) {
 		}
 	}
 }
+
+// A failed answer is one in the place of an answer if it has no part of one, whether it was read to its end or left before.
+func TestWhole_Failed(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"object":"response","status":"failed","error":{"code":"server_error","message":"x"},"output":[],"usage":null}`: true,
+		`{"error":{"message":"x"}}`: true,
+		`{"object":"response","status":"failed","error":{"code":"x"},"output":[{"content":[{"text":"abc"}]}],"usage":null}`: false,
+		`{"choices":[{"message":{"content":"abc"},"finish_reason":"error"}]}`:                                               false,
+	} {
+		for _, left := range []bool{false, true} {
+			var got Result
+			w := NewWhole(io.NopCloser(strings.NewReader(text)), WholeOptions{End: func(r Result) { got = r }})
+			if left {
+				_, _ = io.ReadFull(w, make([]byte, len(text)))
+			} else {
+				_, _ = io.ReadAll(w)
+			}
+			_ = w.Close()
+			if got.Cause != UpstreamFailed || got.InPlace() != want {
+				t.Errorf("%s, left %v: %+v", text, left, got)
+			}
+		}
+	}
+}

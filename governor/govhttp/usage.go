@@ -26,9 +26,9 @@ func AskForUsage(r *http.Request) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	body = head.Unmarked(body)
 	withheld := false
-	if h, wrong := head.Read(body); wrong == nil {
+	if h, wrong := head.Read(head.Unmarked(body)); wrong == nil {
+		body = head.Unmarked(body)
 		var edits []splice.Edit
 		var added upstreams.Addition
 		edits, added = describe.Edits(at, h, 0, 0)

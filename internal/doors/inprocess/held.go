@@ -98,7 +98,7 @@ func (h *held) End(e client.End) {
 	case client.Completed:
 		h.answered(e, streaming.Completed)
 	case client.Failed:
-		h.answered(e, streaming.Truncated)
+		h.answered(e, streaming.UpstreamFailed)
 	case client.Expired:
 		h.call.End(telemetry.Cancelled, admission.ReasonIdle, h.usage(e, streaming.Result{Cause: streaming.ClientGone, Deltas: e.Produced.Deltas}))
 	default:
@@ -123,7 +123,11 @@ var calls = sync.Pool{New: func() any { return new(admission.Call) }}
 // answered ends a call as the gateway ends those whose answers it meters.
 func (h *held) answered(e client.End, cause streaming.Cause) {
 	res := streaming.Result{Cause: cause, Usage: streaming.Usage(e.Usage), Reported: e.Reported, Deltas: e.Produced.Deltas}
-	h.call.AnsweredWith(res, h.usage(e, res))
+	charged := res
+	if cause == streaming.UpstreamFailed { // or broke off: what it produced before that may have come in no parts
+		charged.Cause = streaming.Truncated
+	}
+	h.call.AnsweredWith(res, h.usage(e, charged))
 }
 
 // usage is what is charged for an answer. Tokens that the caller has counted take the place of an estimate.

@@ -1,12 +1,11 @@
 package encoded
 
 import (
+	"compress/gzip"
 	"errors"
 	"io"
 	"strings"
 	"testing"
-
-	"github.com/klauspost/compress/gzip"
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )

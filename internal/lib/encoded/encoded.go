@@ -20,8 +20,12 @@ import (
 // Known are the encodings that are read, for messages.
 const Known = "gzip or zstd"
 
-// mostWindow is how far back a zstd frame may refer, which is memory of its decoder.
-const mostWindow = 32 << 20
+// mostWindow is how far back a zstd frame of a request may refer, which is memory of its decoder, and mostAnswerWindow that of an answer, of
+// which there are as many as there are streams (RFC 9659).
+const (
+	mostWindow       = 32 << 20
+	mostAnswerWindow = 8 << 20
+)
 
 const (
 	// mostRatio is how many times as long as its encoding a body may be, beyond small: JSON is three to twenty times as long. So to
@@ -143,13 +147,15 @@ type decoder interface {
 var decoders = map[string]*sync.Pool{
 	"gzip":   {New: func() any { return new(gzip.Reader) }},
 	"x-gzip": {New: func() any { return new(gzip.Reader) }},
-	"zstd": {New: func() any {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
-		if err != nil {
-			panic("llmgov: BUG: " + err.Error())
-		}
-		return d
-	}},
+	"zstd":   {New: func() any { return newZstd(mostWindow) }},
+}
+
+func newZstd(mostWindow uint64) decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
+	if err != nil {
+		panic("llmgov: BUG: " + err.Error())
+	}
+	return d
 }
 
 // All is the body as it was, unless that is longer than most: then it is only the beginning of it, and a byte longer.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/answers"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
@@ -195,9 +194,11 @@ func (c *call) lookInto(resp *http.Response) {
 	}
 	cut := c.begun.Cut()
 	switch {
-	case cut != nil && (c.try.noAnswer || !stream) && c.tries.ctx.Err() == nil:
-		c.try.noAnswer = errors.As(cut, new(*encoded.Broken))
-		c.try.cut = !c.try.noAnswer
+	case cut != nil && failure == nil && c.tries.ctx.Err() != nil: // the call ended, or was silent for too long; as its answer passes, it is said
+		c.try.noAnswer = false
+	case cut != nil && (c.try.noAnswer || !stream):
+		c.try.cut = true
+		c.try.noAnswer = false
 	case failure != nil && nature != streaming.Wrong:
 		c.try.noAnswer = true // an error that is no JSON
 	case nature == streaming.Wrong:
@@ -251,7 +252,7 @@ func (c *call) bounded(body io.ReadCloser) io.ReadCloser {
 // begins reads the beginning of an answer, to be read again.
 func (c *call) begins(resp *http.Response) []byte {
 	if resp.Body != &c.begun {
-		c.begun.Begin(c.bounded(resp.Body), resp.ContentLength)
+		c.begun.Begin(c.bounded(resp.Body), resp.ContentLength, c.tries.may&^c.tries.been != 0)
 		resp.Body = &c.begun
 	}
 	return c.begun.Beginning()

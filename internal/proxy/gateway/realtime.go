@@ -82,6 +82,7 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 		}
 		var said upstreams.Outcome
 		if resp != nil && err != nil {
+			answers.Decode(resp)
 			resp.Body = answers.NewBody(resp.Body, c.try.up.Secrets)
 		}
 		if resp != nil {

@@ -118,8 +118,13 @@ func TestProcess_RefusedAddition(t *testing.T) {
 		if sent := p.ask(body(c.sends)).GetRequestBody().GetResponse().GetBodyMutation().GetBody(); !strings.Contains(string(sent), c.gets) {
 			t.Errorf("%s becomes %s", c.sends, sent)
 		}
-		p.ask(answered([]string{"400", "501"}[i%2], "application/json"))
-		p.ask(part(`{"error":{"message":"Unrecognized request argument supplied: `+c.refuses+`"}}`, true))
+		said := `{"error":{"message":"Unrecognized request argument supplied: ` + c.refuses + `"}}`
+		encoding := "identity"
+		if i == 3 {
+			said, encoding = testkit.Gzip(said), "gzip"
+		}
+		p.ask(answered([]string{"400", "501"}[i%2], "application/json", "content-encoding", encoding))
+		p.ask(part(said, true))
 		p.leave()
 	}
 	for key, asked := range map[string]bool{"sk-acme": false, "sk-other": true} { // another tenant has not provoked it

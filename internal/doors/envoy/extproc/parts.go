@@ -36,8 +36,14 @@ func (c *call) pass(m *pb.ProcessingRequest) error {
 // where its parts do not come.
 func (c *call) withholds() bool { return c.added&upstreams.AddedUsage != 0 && c.encoding == "" }
 
+// mostError bounds how much of an encoded error is looked at.
+const mostError = 64 << 10
+
 // learn notes what of the additions an error refuses: this call cannot be sent once more, but later ones go without it.
 func (c *call) learn(said []byte) {
+	if c.status >= 400 && c.encoding != "" && c.readable {
+		said, _ = encoded.All(c.Tenant.Name, c.encoding, said, mostError)
+	}
 	if refused := c.added.RefusedBy(said, c.said); c.status >= 400 && refused != 0 {
 		c.s.refused.Refuse(time.Now(), c.Tenant.Name, c.modelServer(), refused)
 	}

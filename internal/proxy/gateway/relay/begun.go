@@ -17,19 +17,21 @@ type Begun struct {
 	err           error  // that came behind it
 }
 
-// mostPreamble bounds for how long that is kept back with which a stream may begin before its answer. It keeps its connection alive.
+// mostPreamble is after which time the next that comes is not kept back, even if the stream has begun, and its answer has not. It keeps its
+// connection alive.
 const mostPreamble = 10 * time.Second
 
 // Begin reads the beginning of a body of some length, or of -1. Of JSON, which may be short, and which its client wants whole,
-// that is as much as a piece holds, of all else what comes first, or first behind what begins a stream before its answer does.
-func (b *Begun) Begin(body io.ReadCloser, length int64) {
+// that is as much as a piece holds, of all else what comes first, or, if it waits for the answer of a stream, first behind what
+// begins it before that.
+func (b *Begun) Begin(body io.ReadCloser, length int64, waits bool) {
 	*b = Begun{ReadCloser: body, piece: newPiece(false)}
 	until := time.Now().Add(mostPreamble)
 	for b.err == nil && b.end < len(b.piece) && (b.end == 0 || int64(b.end) != length) {
 		var n int
 		n, b.err = body.Read(b.piece[b.end:])
 		b.end += n
-		if n > 0 && !isJSON(b.piece[:b.end]) && !(isPreamble(b.piece[:b.end]) && time.Now().Before(until)) {
+		if n > 0 && !isJSON(b.piece[:b.end]) && !(waits && isPreamble(b.piece[:b.end]) && time.Now().Before(until)) {
 			break
 		}
 	}

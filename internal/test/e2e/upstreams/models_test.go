@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -332,6 +333,46 @@ func TestAudit_L2_CancelledBeforeTheFirstDelta(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A call that ends while the beginning of its stream is kept back, because another upstream might have it, is no failure of its upstream, goes
+// nowhere else and is charged what may have been produced.
+func TestUpstreams_EndsBehindARole(t *testing.T) {
+	role := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+	for name, c := range map[string]struct {
+		idle, patience time.Duration
+		outcome        string
+	}{
+		"left":   {time.Minute, 3 * time.Second, "cancelled"},
+		"silent": {3 * time.Second, time.Minute, "failed"},
+	} {
+		testkit.Virtual(t, name, func(t *testing.T) {
+			first := harness.NewUpstream(t, mock.Config{})
+			second := harness.NewUpstream(t, mock.Config{})
+			first.AnswerWith(role)
+			p := harness.PoolOf(1, 1, 1)
+			p.Upstreams = []tenants.PoolUpstream{{Name: "up1", Weight: 100}, {Name: "up2", Weight: 1}}
+			s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": first, "up2": second}, StreamIdle: c.idle})
+			ctx, leave := context.WithTimeout(t.Context(), c.patience)
+			defer leave()
+			ans := s.Call(ctx, "a", harness.Chat(true, 50, ""))
+			synctest.Wait()
+			if (ans.Err != nil) != (name == "left") || name == "silent" && (ans.Status != 200 || !strings.Contains(ans.Body, "sent nothing for too long")) {
+				t.Errorf("got %d %s, %v", ans.Status, ans.Body, ans.Err)
+			}
+			if n := s.Sum("llmgov_requests_total", map[string]string{"outcome": c.outcome}); n != 1 || second.Calls.Load() != 0 {
+				t.Errorf("%d calls %s, and the other upstream got %d", n, c.outcome, second.Calls.Load())
+			}
+			if n := s.Sum("llmgov_upstream_errors_total", map[string]string{"class": "unreadable"}); n != 0 || s.Charged("a", "input") == 0 {
+				t.Errorf("%d errors of the upstream, %d tokens of the prompt are charged", n, s.Charged("a", "input"))
+			}
+		})
+	}
 }
 
 // A stream that the upstream ends before its first delta is charged its prompt.
