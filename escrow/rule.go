@@ -21,7 +21,7 @@ type Rule struct {
 	Own bool
 	// Free is how many of the slots it leaves free, and FreePPM how many more, in millionths.
 	Free, FreePPM int64
-	// LentPPM is how many of the slots are lent to whoever asks, in millionths. Nothing is lent if the rule leaves a claimant as many.
+	// LentPPM is the part of the slots that is lent to whoever asks, in millionths. If Most leaves each claimant as many slots, none is lent.
 	LentPPM int64
 	// Bounds are those in force.
 	Bounds

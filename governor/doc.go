@@ -136,8 +136,8 @@
 // are called from outside. Tests of internal/test/arch hold the code against this.
 //
 // A call is a value with a stage (call.go). It goes on as far as it can when it asks, and again when it is woken: by whoever makes room for
-// it, or at a time. Whoever leaves a line, or gives back what it holds of a limit, wakes the first in that line, also where a reload refuses it; those
-// whom one reload refuses are woken in the order in which they asked. These are its stages, in order:
+// it, or at a time. A call that leaves a line, or gives back what it holds of a limit, wakes the first call in that line, also if a reload refuses
+// it. Calls that one reload refuses are woken in the order in which they asked. These are its stages, in order:
 //
 //	                                   holds meanwhile          a reload without its tenant or pool
 //	Pause: it can go nowhere yet       nothing                  refuses it

@@ -48,8 +48,8 @@ func Look(beginning []byte) Nature {
 // eventFields begin the lines of event streams, also those of comments.
 var eventFields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
 
-// Preamble reports whether of a stream nothing has come yet but comments, what cannot be read, or what tells that an answer was begun: a
-// role, say, or the usage of the prompt. An event in which a whole answer stands, as those of Responses have it, is more.
+// Preamble reports whether the answer of a stream has not begun: if nothing has come but comments, texts that are no JSON, or events such as a
+// role or the usage of the prompt. Events in which a whole answer stands, as those of Responses do, are no preamble.
 func Preamble(beginning []byte) bool {
 	var scan Scanner
 	var m Meter

@@ -106,10 +106,13 @@ func (w *Whole) endLocked(err error) (res Result, ends bool) {
 		res.Cause, res.Err = Truncated, ErrEmpty
 		return res, true
 	}
-	if failedBare := w.find.failed() && !w.find.filled && !w.find.said; !failedBare && !res.Reported && (err == io.EOF || w.find.failed()) {
+	failed := w.find.failed()
+	produced := !failed || w.find.filled || w.find.said
+	ended := failed || err == io.EOF
+	if produced && ended && !res.Reported {
 		res.Text = max(1, w.find.texts)
 	}
-	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, w.find.failed(), false, err)
+	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, failed, false, err)
 	return res, true
 }
 

@@ -32,6 +32,6 @@
 //
 // # Stability
 //
-// Stable: what compiles and works with one release does so with the next. Usage is stable as well, wherever it is
-// declared. Package tokens is not, to which Request.InputSize leads.
+// This package is stable, and so is Usage, wherever it is declared: what compiles and works with one release does so with the next. Package
+// tokens, to which Request.InputSize leads, is not.
 package client

@@ -109,8 +109,8 @@ func (r *Refusal) Retryable() bool {
 	return r.Status >= 500 && !r.Final
 }
 
-// clear is the refusal with an ID, and with a time to come back unless it is final: a caller that goes by it never comes back at once, or for
-// nothing, whatever a Door says.
+// clear is the refusal with an ID and, unless it is final, a time to come back, also if the Door has left them out. A caller that goes by it
+// never comes back at once, or for nothing.
 func (r *Refusal) clear(id string) *Refusal {
 	final := !r.Retryable()
 	if r.Final == final && (final || r.RetryAfter > 0) && r.ID == cmp.Or(r.ID, id) {

@@ -124,7 +124,7 @@ var calls = sync.Pool{New: func() any { return new(admission.Call) }}
 func (h *held) answered(e client.End, cause streaming.Cause) {
 	res := streaming.Result{Cause: cause, Usage: streaming.Usage(e.Usage), Reported: e.Reported, Deltas: e.Produced.Deltas}
 	charged := res
-	if cause == streaming.UpstreamFailed { // or broke off: what it produced before that may have come in no parts
+	if cause == streaming.UpstreamFailed { // a Failed answer may have broken off, so that its prompt is charged though no part of it is counted
 		charged.Cause = streaming.Truncated
 	}
 	h.call.AnsweredWith(res, h.usage(e, charged))

@@ -16,7 +16,7 @@ type Reader struct {
 	conv conversing
 }
 
-// byteOrderMark is what some writers of .NET and PowerShell begin a JSON body with, and not all servers skip.
+// byteOrderMark is the mark with which some writers of .NET and PowerShell begin a JSON body. Some servers refuse a body because of it.
 var byteOrderMark = []byte("\ufeff")
 
 // Unmarked is a JSON body without its byte order mark, as it is to be read and sent on.

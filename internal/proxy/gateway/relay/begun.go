@@ -17,13 +17,13 @@ type Begun struct {
 	err           error  // that came behind it
 }
 
-// mostPreamble is after which time the next that comes is not kept back, even if the stream has begun, and its answer has not. It keeps its
-// connection alive.
+// mostPreamble is the time after which the next piece of a stream is not kept back, even if its answer has not begun, because clients take
+// silence for a lost connection.
 const mostPreamble = 10 * time.Second
 
-// Begin reads the beginning of a body of some length, or of -1. Of JSON, which may be short, and which its client wants whole,
-// that is as much as a piece holds, of all else what comes first, or, if it waits for the answer of a stream, first behind what
-// begins it before that.
+// Begin reads the beginning of a body of some length, or of -1. The beginning of JSON, which may be short, and which its client wants whole,
+// is as much as a piece holds. The beginning of all else is what comes first; if waits is set, and a preamble of a stream comes first, it is
+// all up to the first part of the answer.
 func (b *Begun) Begin(body io.ReadCloser, length int64, waits bool) {
 	*b = Begun{ReadCloser: body, piece: newPiece(false)}
 	until := time.Now().Add(mostPreamble)
