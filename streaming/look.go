@@ -48,60 +48,52 @@ func Look(beginning []byte) Nature {
 // eventFields begin the lines of event streams, also those of comments.
 var eventFields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
 
-// Preamble reports whether the answer of a stream has not begun: if nothing has come but comments, texts that are no JSON, or events such as a
-// role or the usage of the prompt. Events in which a whole answer stands, as those of Responses do, are no preamble.
-func Preamble(beginning []byte) bool {
+// Opening is what the beginning of an event stream tells.
+type Opening struct {
+	// Preamble says that the answer has not begun: nothing has come but comments, texts that are no JSON, or events such as a role or the
+	// usage of the prompt. Events in which a whole answer stands, as those of Responses do, are no preamble.
+	Preamble bool
+	// Failure is the data of the error with which the stream begins, before anything of its answer; nil if it begins otherwise. Of an answer
+	// that was begun and failed, as those of Responses tell, it is no error of the stream.
+	Failure []byte
+	// Empty says that the stream ends before an answer began, or with nothing in it that can be read.
+	Empty bool
+}
+
+// Open reads the beginning of an event stream. If it has ended, nothing comes behind that.
+func Open(beginning []byte, ended bool) Opening {
+	o := Opening{Preamble: true}
 	var scan Scanner
 	var m Meter
 	scan.Feed(bytes.TrimLeft(beginning, " \t\r\n"))
-	for {
-		ev, ok := scan.Next()
-		if !ok {
-			return true
-		}
-		switch m.Observe(ev.Name, ev.Data) {
-		case KeepAlive, Opaque:
-			if ev.Error != nil {
-				return false
-			}
-		case Other:
-			if m.deltas > 0 || m.Finished() || member(ev.Data, "response") != nil {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-}
-
-// FirstError is the data of the error with which an event stream begins, before anything of its answer; nil if it begins otherwise. Of an
-// answer that was begun and failed, as those of Responses tell, it is no error of the stream. The stream is empty if it ends, at the end of
-// what is whole at the latest, before an answer began, or with nothing in it that can be read.
-func FirstError(beginning []byte, whole bool) (failure []byte, empty bool) {
-	var scan Scanner
-	var m Meter
-	scan.Feed(beginning)
 	understood := false
-	for ended := false; ; {
+	for flushed := false; ; {
 		ev, ok := scan.Next()
-		if !ok && whole && !ended {
-			ended = true
+		if !ok && ended && !flushed {
+			flushed = true
 			ev, ok = scan.Flush()
 		}
 		if !ok {
-			return nil, ended && (!understood || !m.begun())
+			o.Empty = flushed && (!understood || !m.begun())
+			return o
 		}
 		is := m.Observe(ev.Name, ev.Data)
 		understood = understood || is > Opaque
+		ofAnswer := member(ev.Data, "response") != nil
+		begun := is > Other || ofAnswer || ev.Error != nil || m.deltas > 0 || m.Finished()
+		o.Preamble = o.Preamble && !begun
 		switch {
-		case m.Failed() && member(ev.Data, "response") == nil:
-			return ev.Data, false
+		case m.Failed() && !ofAnswer:
+			o.Failure = ev.Data
+			return o
 		case ev.Error != nil:
-			return ev.Error, false
+			o.Failure = ev.Error
+			return o
 		case m.Failed(), m.done, m.deltas > 0:
-			return nil, false
+			return o
 		case is == Final:
-			return nil, true
+			o.Empty = true
+			return o
 		}
 	}
 }

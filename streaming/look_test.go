@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPreamble(t *testing.T) {
+func TestOpen_Preamble(t *testing.T) {
 	const (
 		role   = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}` + "\n\n"
 		prompt = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n"
@@ -32,7 +32,7 @@ func TestPreamble(t *testing.T) {
 		"a response":         {`data: {"type":"response.created","response":{"id":"x"}}` + "\n\n", false},
 		"usage":              {`data: {"choices":[],"usage":{"prompt_tokens":1}}` + "\n\n", false},
 	} {
-		if Preamble([]byte(c.stream)) != c.want {
+		if Open([]byte(c.stream), false).Preamble != c.want {
 			t.Errorf("%s is a preamble: %v", name, !c.want)
 		}
 	}

@@ -181,7 +181,9 @@ func (c *call) lookInto(resp *http.Response) {
 	var failure []byte
 	stream := labelled || nature == streaming.Events
 	if stream {
-		failure, c.try.noAnswer = streaming.FirstError(beginning, c.begun.Ended())
+		opening := streaming.Open(beginning, c.begun.Ended())
+		failure = opening.Failure
+		c.try.noAnswer = opening.Empty
 	}
 	if gjson.ValidBytes(failure) {
 		beginning = bytes.Clone(failure)

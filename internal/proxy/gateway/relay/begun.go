@@ -43,7 +43,7 @@ func isJSON(beginning []byte) bool {
 }
 
 func isPreamble(beginning []byte) bool {
-	return streaming.Look(beginning) == streaming.Events && streaming.Preamble(beginning)
+	return streaming.Look(beginning) == streaming.Events && streaming.Open(beginning, false).Preamble
 }
 
 // Whole reports whether the beginning is all of the answer.
