@@ -86,7 +86,7 @@ var adminRoleShape = shape[AdminRole]{
 		},
 		{
 			Name: "tenants", About: "The tenants of the role keys, with their teams: names, or patterns such as team-*.",
-			Kind: strictyaml.ListOf(strictyaml.TextKind(`^\S+$`), 1, true), Read: func(v value, r *AdminRole) { r.Tenants = v.Texts(readTenants) },
+			Kind: strictyaml.ListOf(strictyaml.NameKind, 1, true), Read: func(v value, r *AdminRole) { r.Tenants = v.Texts(value.Named) },
 		},
 	},
 	Also: schema{
@@ -132,15 +132,6 @@ func readText(v value) string {
 	text, ok := v.Scalar()
 	if ok && text == "" {
 		v.Problem("is empty; write it, or remove the key")
-	}
-	return text
-}
-
-// readTenants reads the name of a tenant, or a pattern of names.
-func readTenants(v value) string {
-	text := readText(v)
-	if complaint := strictyaml.CheckName(text); text != "" && complaint != "" {
-		v.Problem("%s %s", v.Say(text), complaint)
 	}
 	return text
 }
