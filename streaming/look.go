@@ -48,7 +48,7 @@ func Look(beginning []byte) Nature {
 // eventFields begin the lines of event streams, also those of comments.
 var eventFields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
 
-// Opening is what the beginning of an event stream tells.
+// Opening is what the beginning of an event stream tells of its answer.
 type Opening struct {
 	// Preamble says that the answer has not begun: nothing has come but comments, texts that are no JSON, or events such as a role or the
 	// usage of the prompt. Events in which a whole answer stands, as those of Responses do, are no preamble.

@@ -22,8 +22,8 @@ type Begun struct {
 const mostPreamble = 10 * time.Second
 
 // Begin reads the beginning of a body of some length, or of -1. The beginning of JSON, which may be short, and which its client wants whole,
-// is as much as a piece holds. The beginning of all else is what comes first; if waits is set, and a preamble of a stream comes first, it is
-// all up to the first part of the answer.
+// is as much as a piece holds. The beginning of anything else is what is read first. If that is a preamble of a stream, and waits is set, the
+// beginning reaches to the first part of the answer.
 func (b *Begun) Begin(body io.ReadCloser, length int64, waits bool) {
 	*b = Begun{ReadCloser: body, piece: newPiece(false)}
 	until := time.Now().Add(mostPreamble)
