@@ -64,6 +64,13 @@ func FuzzBody(f *testing.F) {
 		event := laidOut(layout, chatChunk)
 		f.Add([]byte(event+event+laidOut(layout, parts[0].data)+event), uint16(300), uint16(0), false)
 	}
+	chunk := laidOut(framed[0], chatChunk)
+	for _, before := range []string{"", "data:}\r\r", chunk} {
+		for _, behind := range []string{"\n", ": still there\n\n", "data:}\r\r", chunk, chunk + chunk} {
+			f.Add([]byte(before+"data: [DONE]\n\n"+behind), uint16(7), uint16(0), true)
+			f.Add([]byte(before+"data: [DONE]\n\n"+behind), uint16(7), uint16(90), false)
+		}
+	}
 	f.Fuzz(func(t *testing.T, in []byte, step, limit uint16, withhold bool) {
 		play := func(size int, pieces ...[]byte) (out string, res Result) {
 			body := NewBody(&script{pieces: pieces}, Options{

@@ -23,13 +23,18 @@ func (b *Body) observeLocked(ev Event) Kind {
 	}
 	b.countLocked()
 	b.unread = false
-	kind := b.meter.Observe(ev.Name, ev.Data)
-	if kind == Delta {
-		b.meter.parts.frame.set(ev.Raw, b.meter.parts.text)
+	meter := &b.meter
+	if meter.over() { // events behind the end count for nothing, and are only judged, lest usage go out
+		meter = new(Meter)
 	}
-	empty := kind == Final && !b.meter.done
-	if empty { // whatever upstream does
+	kind := meter.Observe(ev.Name, ev.Data)
+	if kind == Delta {
+		meter.parts.frame.set(ev.Raw, meter.parts.text)
+	}
+	empty := kind == Final && !b.meter.done && !b.meter.begun()
+	if empty { // whatever upstream does, and whatever came along
 		b.readErr = io.EOF
+		b.scan.consume(len(b.scan.in))
 	}
 	if kind == UsageOnly && b.opt.WithholdUsage || empty && b.opt.ErrorEvent != nil {
 		b.out = nil
@@ -43,7 +48,7 @@ func (b *Body) observeLocked(ev Event) Kind {
 func (b *Body) skimLocked(room int) {
 	ahead := b.scan.ahead()
 	n := 0
-	for n < room {
+	for n < room && !b.meter.over() {
 		rest := ahead[n:]
 		length := b.meter.skim(rest[:min(len(rest), b.scan.maxEvent())])
 		if length == 0 {
@@ -69,7 +74,7 @@ func (b *Body) observePieceLocked(raw []byte, last bool) {
 	b.large.feed(raw)
 	if last {
 		b.countLocked()
-		b.unread = !b.meter.observeLarge(&b.large.find)
+		b.unread = !b.meter.over() && !b.meter.observeLarge(&b.large.find)
 		b.large = nil
 	}
 }
