@@ -20,8 +20,8 @@ type Body struct {
 	mu        sync.Mutex
 	scan      Scanner // guarded by mu, as all below
 	meter     Meter
-	out       []byte // to be read before anything else
-	events    int64
+	out       []byte      // to be read before anything else
+	events    int64       // up to the end: how many come along behind it depends on the size of the pieces
 	unread    bool        // the last event with data was too large to be understood
 	large     *large      // reads an event that comes in pieces; nil while there is none
 	dropLF    bool        // a withheld event ended in CR: if its LF comes late, it is withheld, too

@@ -21,18 +21,19 @@ func (b *Body) observeLocked(ev Event) Kind {
 		}
 		return KeepAlive
 	}
-	b.countLocked()
 	b.unread = false
 	meter := &b.meter
 	if meter.over() { // events behind the end count for nothing, and are only judged, lest usage go out
 		meter = new(Meter)
+	} else {
+		b.events++
 	}
 	kind := meter.Observe(ev.Name, ev.Data)
 	if kind == Delta {
 		meter.parts.frame.set(ev.Raw, meter.parts.text)
 	}
 	empty := kind == Final && !b.meter.done && !b.meter.begun()
-	if empty { // whatever upstream does, and whatever came along
+	if empty { // the stream ends here, whatever upstream does and whatever came along
 		b.readErr = io.EOF
 		b.scan.consume(len(b.scan.in))
 	}
@@ -55,7 +56,7 @@ func (b *Body) skimLocked(room int) {
 			break
 		}
 		n += length
-		b.countLocked()
+		b.events++
 	}
 	if n > 0 {
 		b.out = ahead[:n]
@@ -73,16 +74,11 @@ func (b *Body) observePieceLocked(raw []byte, last bool) {
 	}
 	b.large.feed(raw)
 	if last {
-		b.countLocked()
-		b.unread = !b.meter.over() && !b.meter.observeLarge(&b.large.find)
+		b.unread = false
+		if !b.meter.over() {
+			b.events++
+			b.unread = !b.meter.observeLarge(&b.large.find)
+		}
 		b.large = nil
-	}
-}
-
-// countLocked counts an event, unless the answer is over. Else the count would depend on the size
-// of the pieces in which upstream sends.
-func (b *Body) countLocked() {
-	if !b.meter.over() {
-		b.events++
 	}
 }

@@ -109,7 +109,8 @@ func (w *small) key() [32]byte {
 	return sha256.Sum256(b)
 }
 
-// put adds all that the values hold. A search asks for it of each step, and spends most of its time here.
+// put appends all that the values hold, so that different states have different keys. It is apart from fmt, which a search would spend most
+// of its time in.
 func put(b []byte, values ...any) []byte {
 	for _, v := range values {
 		b = putValue(b, reflect.ValueOf(v))
